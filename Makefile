@@ -1,0 +1,81 @@
+# Every command of the project. `make help` lists them; nothing is written outside this folder and pip's cache.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check install -qq
+PINS   := pyproject.toml constraints.txt
+
+# A virtual environment holds its own path, so a moved or copied checkout needs a new one: the stamps carry a number
+# made from the path, and are found only where they were written.
+HERE   := $(shell printf '%s' '$(CURDIR)' | cksum | cut -d ' ' -f 1)
+MADE   := $(VENV)/made-$(HERE)
+READY  := $(VENV)/ready-$(HERE)
+
+export TMPDIR := $(CURDIR)/$(VENV)/tmp
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup demo test lint types fmt snapshots soak bench pins clean
+
+help: ## show this list
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY)-dev ## make .venv with the package and all test tools (once; again when the pins change)
+
+demo: $(READY) ## carry one tool conversation through every wire, judged at each step
+	@$(BIN)/segue demo
+
+test: setup lint types ## everything that must pass: style, types, import contracts, tests
+	@$(BIN)/pytest -n 2 --inline-snapshot=disable $(ARGS)
+
+lint: setup ## ruff (rules and format) and the import contracts
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports --no-logo
+
+types: setup ## basedpyright: src strict, tests standard
+	@$(BIN)/basedpyright
+
+fmt: setup ## format, and fix what ruff can fix by itself
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format .
+
+snapshots: setup ## write new and changed inline snapshots into the tests; review the diff, then make test
+	@$(BIN)/pytest -q --inline-snapshot=create,fix $(ARGS) || true
+
+soak: setup ## the properties at length: 100,000 examples, no time limit
+	@SEGUE_SOAK=1 $(BIN)/pytest -n 2 --timeout=0 --inline-snapshot=disable tests/properties $(ARGS)
+
+bench: setup ## run each script in benchmarks/
+	@set -e; for script in benchmarks/*.py; do \
+	  if [ -e "$$script" ]; then echo "== $$script"; $(BIN)/python "$$script"; else echo "no benchmarks yet"; fi; \
+	done
+
+pins: ## take the newest version of everything into constraints.txt
+	@rm -rf $(VENV)-pins && $(PYTHON) -m venv $(VENV)-pins
+	@$(VENV)-pins/bin/python -m pip --disable-pip-version-check install -qq hatchling editables -e '.[dev]'
+	@{ sed '/^[^#]/d' constraints.txt; $(VENV)-pins/bin/python -m pip freeze --exclude-editable; } > constraints.new
+	@mv constraints.new constraints.txt && rm -rf $(VENV)-pins
+
+clean: ## remove all that was made: .venv, caches, builds
+	@rm -rf $(VENV) $(VENV)-pins dist build .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@find src tests benchmarks docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(MADE):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "segue needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || true)." >&2; \
+	  echo "Name another one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@echo "making $(VENV)"
+	@rm -rf $(VENV) && mkdir -p $(VENV)/tmp && $(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(READY): $(PINS) | $(MADE)
+	@echo "installing segue into $(VENV)"
+	@$(PIP) -e .
+	@touch $@
+
+$(READY)-dev: $(PINS) | $(MADE)
+	@echo "installing segue and its test tools into $(VENV)"
+	@$(PIP) -e '.[dev]'
+	@touch $(READY) $@

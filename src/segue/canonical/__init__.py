@@ -1,0 +1,1 @@
+"""What happened: blocks, requests, ids, pairing, history. Nothing here repairs, guesses or drops."""

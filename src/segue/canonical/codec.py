@@ -1,0 +1,151 @@
+"""The stored form: versioned JSON that keeps what it does not know.
+
+A block of an unknown type comes back as `Opaque` and is written again as it was; unknown fields stay in `extra`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from segue.canonical import blocks as _blocks
+from segue.canonical.blocks import Block, Message, Native, Opaque, Origin
+from segue.canonical.jsontext import read, write
+from segue.canonical.request import Options, Reasoning, Reply, Request, ResponseFormat, Tool, ToolChoice, Usage
+from segue.errors import InputError
+
+__all__ = ["VERSION", "decode_block", "decode_message", "decode_request", "dumped", "dumps", "loads"]
+
+VERSION = 1
+STORED = "segue"
+
+_BLOCK_TYPES: dict[str, type[Struct]] = {
+    "text": _blocks.Text,
+    "thinking": _blocks.Thinking,
+    "tool_call": _blocks.ToolCall,
+    "tool_response": _blocks.ToolResponse,
+    "media": _blocks.Media,
+    "code": _blocks.Code,
+    "opaque": _blocks.Opaque,
+}
+# Fields that are structs themselves; everything else is plain JSON.
+_NESTED: dict[str, type[Struct]] = {
+    "native": Native,
+    "origin": Origin,
+    "options": Options,
+    "tool_choice": ToolChoice,
+    "reasoning": Reasoning,
+    "response_format": ResponseFormat,
+    "usage": Usage,
+}
+
+
+def dumped(value: object) -> Any:
+    """A canonical value as plain JSON values; fields that say nothing are left out."""
+    if isinstance(value, tuple | list):
+        return [dumped(item) for item in cast("tuple[object, ...]", value)]
+    if not isinstance(value, Struct):
+        return value
+    if isinstance(value, Opaque) and value.native is not None and value.native.api == STORED:
+        return dict(value.native.fragment)
+    tag = value.__struct_config__.tag
+    fields: dict[str, Any] = {"type": tag} if isinstance(tag, str) else {}
+    for field in msgspec.structs.fields(value):
+        item = getattr(value, field.name)
+        if field.name == "extra":
+            fields.update(cast("Mapping[str, Any]", item or {}))
+        elif item is not msgspec.UNSET and item != field.default:
+            fields[field.name] = dumped(item)
+    return fields
+
+
+def dumps(value: Request | Reply | Message, **more: Any) -> bytes:
+    """The stored form of a whole value. `more` are further top-level fields of the caller's."""
+    return write({STORED: VERSION, "kind": type(value).__name__.lower(), **more, "value": dumped(value)})
+
+
+def loads(data: bytes) -> tuple[Request, dict[str, Any]]:
+    """A stored request and the further top-level fields that were written beside it."""
+    stored, _ = read(data)
+    envelope = _object(stored, "")
+    if STORED not in envelope:
+        raise InputError("not a stored conversation: the field `segue` with its version is missing")
+    if envelope[STORED] != VERSION:
+        raise InputError(
+            f"stored version {envelope[STORED]!r} is not known here; this is version {VERSION}", path=STORED
+        )
+    return decode_request(_object(envelope.get("value"), "value")), envelope
+
+
+def decode_request(stored: Mapping[str, Any]) -> Request:
+    request = _built(Request, stored, "value", skip=("messages", "system", "tools"))
+    return msgspec.structs.replace(
+        request,
+        messages=tuple(
+            decode_message(item, f"value.messages[{i}]") for i, item in enumerate(stored.get("messages", ()))
+        ),
+        system=tuple(decode_block(item, f"value.system[{i}]") for i, item in enumerate(stored.get("system", ()))),
+        tools=tuple(_built(Tool, item, f"value.tools[{i}]") for i, item in enumerate(stored.get("tools", ()))),
+    )
+
+
+def decode_message(stored: object, path: str) -> Message:
+    fields = _object(stored, path)
+    blocks = tuple(decode_block(item, f"{path}.blocks[{i}]") for i, item in enumerate(fields.get("blocks", ())))
+    message = _built(Message, {**fields, "blocks": ()}, path)
+    return msgspec.structs.replace(message, blocks=blocks)
+
+
+def decode_block(stored: object, path: str) -> Block:
+    fields = _object(stored, path)
+    kind = str(fields.get("type", ""))
+    if kind not in _BLOCK_TYPES:
+        return Opaque(kind, native=Native(STORED, fields))
+    known = {name: value for name, value in fields.items() if name != "type"}
+    content = known.pop("content", None) if kind == "tool_response" else None
+    block = cast("Block", _built(_BLOCK_TYPES[kind], known, path))
+    if isinstance(block, _blocks.ToolResponse) and content is not None:
+        inner = tuple(decode_block(item, f"{path}.content[{i}]") for i, item in enumerate(content))
+        block = msgspec.structs.replace(block, content=inner)
+    return block
+
+
+def _built(kind: type[Struct], stored: object, path: str, *, skip: tuple[str, ...] = ()) -> Any:
+    fields = _object(stored, path)
+    names = {field.name for field in msgspec.structs.fields(kind)}
+    known: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+    for name, value in fields.items():
+        if name in skip:
+            continue
+        if name not in names or name == "extra":
+            extra[name] = value
+        elif name in _NESTED and value is not None:
+            known[name] = _built(_NESTED[name], value, f"{path}.{name}")
+        else:
+            known[name] = value
+    for name in skip:
+        known[name] = ()
+    if extra and "extra" in names:
+        known["extra"] = extra
+    try:
+        return msgspec.convert(known, kind) if not _holds_structs(known) else kind(**_tupled(known))
+    except (msgspec.ValidationError, TypeError) as error:
+        raise InputError(f"not a stored {kind.__name__}: {error}", path=path) from None
+
+
+def _holds_structs(known: Mapping[str, Any]) -> bool:
+    return any(isinstance(value, Struct) for value in known.values())
+
+
+def _tupled(known: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(cast("list[Any]", value)) if name == "stop" else value for name, value in known.items()}
+
+
+def _object(value: object, path: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError("an object was expected", path=path)
+    return cast("dict[str, Any]", value)

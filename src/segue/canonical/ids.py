@@ -1,0 +1,103 @@
+"""Canonical ids and turn keys, and the prefix functions of older histories.
+
+A canonical id is a hash of where a call came from. It never holds a clock or a random number, so the same history has
+the same ids in any process on any day.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import urlsafe_b64encode
+from collections.abc import Sequence
+from hashlib import sha256
+
+from segue.canonical.blocks import ToolCall
+from segue.canonical.jsontext import write_sorted
+
+__all__ = [
+    "canonical_tool_id",
+    "is_canonical",
+    "normalize_to_anthropic_tool_id",
+    "normalize_to_history_tool_id",
+    "normalize_to_openai_tool_id",
+    "raw_id_or_none",
+    "reply_key",
+    "short_hash",
+]
+
+_PREFIX = "hist_tool_"
+_WELL_FORMED = re.compile(r"hist_tool_[A-Za-z0-9_-]{1,54}")
+
+
+def short_hash(text: str, length: int = 24) -> str:
+    """The first characters of base64url(sha256(text))."""
+    return urlsafe_b64encode(sha256(text.encode("utf-8", "surrogatepass")).digest())[:length].decode()
+
+
+def is_canonical(value: str | None) -> bool:
+    """Whether this is a well-formed canonical id; a malformed one is a raw id like any other."""
+    return value is not None and _WELL_FORMED.fullmatch(value) is not None
+
+
+def canonical_tool_id(
+    *,
+    provider: str | None = None,
+    raw_id: str | None = None,
+    tool_name: str | None = None,
+    turn_key: str | None = None,
+    call_index: int | None = None,
+) -> str:
+    """The identity of a call. A well-formed canonical id given as `raw_id` passes through unchanged."""
+    if raw_id is not None and is_canonical(raw_id):
+        return raw_id
+    return hashed_tool_id(provider, raw_id, tool_name, turn_key, call_index)
+
+
+def hashed_tool_id(
+    provider: str | None, raw_id: str | None, tool_name: str | None, turn_key: str | None, call_index: int | None
+) -> str:
+    """The hash, also of a raw id that is canonical itself: for its repetition in another place."""
+    index = None if call_index is None else str(call_index)
+    return _PREFIX + short_hash("|".join(_escaped(part) for part in (provider, raw_id, tool_name, turn_key, index)))
+
+
+def _escaped(part: str | None) -> str:
+    return part.replace("\\", "\\\\").replace("|", "\\|") if part else ""
+
+
+def raw_id_or_none(value: object) -> str | None:
+    """The id that a wire gave: absent, null, `""` and the text `"null"` mean none."""
+    return value if isinstance(value, str) and value not in ("", "null") else None
+
+
+def reply_key(calls: Sequence[ToolCall]) -> str:
+    """What tells a reply from others in a body that carries no turn keys: its own calls, and nothing around them."""
+    parts = [
+        [call.origin.raw_id, call.name, call.arguments if call.arguments_text is None else call.arguments_text]
+        for call in calls
+    ]
+    return short_hash(write_sorted(parts).decode(), 16)
+
+
+# Histories written before canonical ids: a prefix is exchanged and nothing else. Not part of the pipeline.
+
+
+def _with_prefix(value: str, prefix: str) -> str:
+    if value.startswith(prefix):
+        return value
+    for known in (_PREFIX, "call_", "toolu_"):
+        if value.startswith(known):
+            return prefix + value[len(known) :]
+    return prefix + value
+
+
+def normalize_to_openai_tool_id(value: str) -> str:
+    return _with_prefix(value, "call_")
+
+
+def normalize_to_history_tool_id(value: str) -> str:
+    return _with_prefix(value, _PREFIX)
+
+
+def normalize_to_anthropic_tool_id(value: str) -> str:
+    return _with_prefix(value, "toolu_")

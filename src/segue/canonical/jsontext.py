@@ -1,0 +1,195 @@
+"""JSON in and out: bytes to plain values and back, with the errors of bad input made once.
+
+What comes out of `read` is plain, finite and at most 500 levels deep, so nobody after it has to check again.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import Any, cast
+
+import msgspec
+
+from segue.errors import InputError
+
+__all__ = ["MAX_DEPTH", "parse_argument_text", "plain", "read", "write", "write_sorted", "write_text"]
+
+MAX_DEPTH = 500
+
+_encoder = msgspec.json.Encoder()
+_sorting_encoder = msgspec.json.Encoder(order="sorted")
+_decoder = msgspec.json.Decoder()
+
+_ESCAPED_UNIT = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
+_LONE = "\N{REPLACEMENT CHARACTER}"
+_QUOTED = re.compile(rb'"[^"]*"')
+_NOT_STRUCTURE = bytes(byte for byte in range(256) if byte not in b'[]{}"')
+_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+
+
+def write(value: object) -> bytes:
+    return _encoder.encode(value)
+
+
+def write_text(value: object) -> str:
+    return _encoder.encode(value).decode()
+
+
+def write_sorted(value: object) -> bytes:
+    """The same bytes for the same value, however its keys were ordered."""
+    return _sorting_encoder.encode(value)
+
+
+def read(data: bytes | bytearray | memoryview | str | Mapping[str, Any]) -> tuple[Any, int]:
+    """The plain value of a body, and how many lone surrogates in it became U+FFFD."""
+    if isinstance(data, Mapping):
+        return plain(data), 0
+    if isinstance(data, str):
+        if any("\ud800" <= character <= "\udfff" for character in data):
+            data = "".join(_LONE if "\ud800" <= character <= "\udfff" else character for character in data)
+        buffer = data.encode()
+    else:
+        buffer = bytes(data)
+    if not buffer.strip():
+        raise InputError("the input is empty; a JSON object was expected")
+    if depth_of(buffer) > MAX_DEPTH:
+        raise InputError(f"nested more than {MAX_DEPTH} levels deep")
+    try:
+        return _decoder.decode(buffer), 0
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8: {error.reason} at byte {_first_bad_byte(buffer)}") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        mended, count = _without_lone_surrogates(buffer)
+        if not count:
+            raise InputError(_explained(buffer, error)) from None
+    try:
+        return _decoder.decode(mended), count
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(_explained(mended, error)) from None
+
+
+def _first_bad_byte(buffer: bytes) -> int:
+    try:
+        buffer.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return 0
+
+
+def _explained(buffer: bytes, error: Exception) -> str:
+    """One line on why these bytes are not JSON, with the line and column where that can be told."""
+    if buffer.startswith(b"\xef\xbb\xbf"):
+        return "not JSON: it begins with a byte order mark"
+    if b"\0" in buffer[:4096]:
+        return "not JSON: it looks like a binary file"
+    reason = str(error).removeprefix("JSON is malformed: ")
+    place = re.search(r"\(byte (\d+)\)", reason)
+    if place is None:
+        return f"not JSON: {reason[:1].lower()}{reason[1:]}"
+    at = int(place.group(1))
+    line = buffer.count(b"\n", 0, at) + 1
+    column = at - (buffer.rfind(b"\n", 0, at) + 1) + 1
+    return f"not JSON: {reason[: place.start()].strip()} at line {line}, column {column}"
+
+
+def _without_lone_surrogates(buffer: bytes) -> tuple[bytes, int]:
+    """Escaped halves of a surrogate pair become U+FFFD; whole pairs stay."""
+    pieces: list[bytes] = []
+    count = position = 0
+    high: re.Match[bytes] | None = None
+    for match in _ESCAPED_UNIT.finditer(buffer):
+        unit = int(match.group(1), 16) if match.group(1) else 0
+        if high is not None:
+            if 0xDC00 <= unit <= 0xDFFF and match.start() == high.end():
+                high = None
+                continue
+            pieces += [buffer[position : high.start()], b"\\ufffd"]
+            position, count, high = high.end(), count + 1, None
+        if 0xD800 <= unit <= 0xDBFF:
+            high = match
+        elif 0xDC00 <= unit <= 0xDFFF:
+            pieces += [buffer[position : match.start()], b"\\ufffd"]
+            position, count = match.end(), count + 1
+    if high is not None:
+        pieces += [buffer[position : high.start()], b"\\ufffd"]
+        position, count = high.end(), count + 1
+    return b"".join([*pieces, buffer[position:]]), count
+
+
+def depth_of(buffer: bytes) -> int:
+    """How deep the JSON in these bytes is nested; a cheap upper bound where that is not over the limit."""
+    opened = buffer.count(b"{") + buffer.count(b"[")
+    if opened <= MAX_DEPTH:
+        return opened
+    unescaped = buffer.replace(b"\\\\", b"").replace(b'\\"', b"")
+    structure = _QUOTED.sub(b"", unescaped.translate(None, _NOT_STRUCTURE))
+    return max(accumulate(map(_STEP.__getitem__, structure.replace(b'"', b""))), default=0)
+
+
+def parse_argument_text(text: str) -> tuple[Any, str | None]:
+    """The value of a call's argument text, and the exact text where it has no such value.
+
+    An empty text means no arguments. What is not JSON, or nested too deep, stays text.
+    """
+    if not text.strip():
+        return {}, text
+    buffer = text.encode("utf-8", "replace")
+    if depth_of(buffer) > MAX_DEPTH:
+        return None, text
+    try:
+        return _decoder.decode(buffer), None
+    except (msgspec.DecodeError, RecursionError):
+        mended, count = _without_lone_surrogates(buffer)
+    if count:
+        try:
+            return _decoder.decode(mended), None
+        except msgspec.DecodeError:
+            pass
+    return None, text
+
+
+def plain(value: object) -> Any:
+    """A Python value as plain JSON values: SDK objects dumped, cycles, NaN and depth refused. Shared parts are fine."""
+    return _plain(value, "", ())
+
+
+def _plain(value: object, path: str, parents: tuple[int, ...]) -> Any:
+    if value is None or isinstance(value, bool | int | str):
+        return _LONE.join(re.split("[\ud800-\udfff]", value)) if isinstance(value, str) else value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise InputError(f"{value} is not a JSON number", path=path)
+        return value
+    if id(value) in parents:
+        raise InputError("a value that contains itself can't be written as JSON", path=path)
+    if len(parents) >= MAX_DEPTH:
+        raise InputError(f"nested more than {MAX_DEPTH} levels deep")
+    parents = (*parents, id(value))
+    if isinstance(value, Mapping):
+        members = cast("Mapping[object, object]", value)
+        return {
+            _key(key, path): _plain(item, f"{path}.{key}" if path else str(key), parents)
+            for key, item in members.items()
+        }
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        return [_plain(item, f"{path}[{i}]", parents) for i, item in enumerate(cast("Sequence[object]", value))]
+    return _plain(_dumped(value, path), path, parents)
+
+
+def _key(key: object, path: str) -> str:
+    if not isinstance(key, str):
+        raise InputError(f"an object's key must be a string, not {type(key).__name__}", path=path)
+    return key
+
+
+def _dumped(value: object, path: str) -> object:
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        return dump(mode="json", exclude_unset=True, warnings=False)
+    try:
+        return msgspec.to_builtins(value)
+    except TypeError:
+        raise InputError(f"a {type(value).__name__} can't be written as JSON", path=path) from None

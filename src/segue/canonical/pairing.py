@@ -1,0 +1,235 @@
+"""Which result belongs to which call: the one place that decides it, for every wire.
+
+Raw ids are not unique. Servers restart them in every reply, repeat one id for ever, leave it empty, or send the text
+`null`; clients send results late, twice, before their call, or with an id that they made up. So a raw id is only ever a
+hint, and these rules decide:
+
+1. A result with an id goes by that id. The newest turn before it that bears the id decides: its first call of that id
+   still open takes the result; if all are answered, the result is a duplicate. It never goes past that turn to an
+   older one, which is how a restarted counter would mix two turns up.
+2. A result without an id goes to the newest turn that has open calls, by name where it has one, then by order,
+   calls without an id first.
+3. A result whose id no call of the history bears goes to the calls of that turn that have no id. On wires that pair by
+   position it goes to any call that is still open there.
+4. What finds no open call is a duplicate if its content equals that of a result already there, else an orphan.
+5. A result that stands before its call waits, and takes that call if nothing else answered it.
+
+Canonical ids are given here too, since they need the turn: a call's id is made of its provider, raw id, name, turn key
+and index. A turn key is the message's own, or else a hash of the reply's calls with the occurrence counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from segue.canonical.blocks import Block, Message, Text, ToolCall, ToolResponse, calls_of
+from segue.canonical.ids import hashed_tool_id, is_canonical, reply_key
+
+__all__ = ["Pairer", "pair", "same_content"]
+
+
+class _Slot:
+    """One call of a turn, and the first result that it got."""
+
+    __slots__ = ("answer", "call")
+
+    def __init__(self, call: ToolCall) -> None:
+        self.call = call
+        self.answer: ToolResponse | None = None
+
+
+class _Turn:
+    __slots__ = ("key", "open", "slots")
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.slots: list[_Slot] = []
+        self.open = 0
+
+    def bearing(self, raw_id: str) -> list[_Slot]:
+        return [slot for slot in self.slots if slot.call.origin.raw_id == raw_id]
+
+
+class Pairer:
+    """Gives calls and results their canonical ids, message by message.
+
+    `borne` are the raw ids that calls further on will bear: with it a result that stands before its call is told from
+    one whose id nobody bears.
+    """
+
+    def __init__(self, *, positional: bool = False, borne: Iterable[str] = ()) -> None:
+        self._positional = positional
+        self._borne = frozenset(borne)
+        self._newest_bearing: dict[str, _Turn] = {}
+        self._turns: list[_Turn] = []
+        self._open_turns: list[_Turn] = []
+        self._replies: Counter[str] = Counter()
+        self._orphans: Counter[tuple[str | None, str | None]] = Counter()
+        self._ids: set[str] = set()
+        self._slots: dict[str, _Slot] = {}
+
+    def feed(self, message: Message) -> Message:
+        """The message with ids in its calls and results, and the key of its turn."""
+        calls = calls_of(message)
+        turn = self._open_turn(message, calls) if calls else None
+        blocks: list[Block] = []
+        index = 0
+        changed = turn is not None
+        key = turn.key if turn is not None else message.turn_key
+        for block in message.blocks:
+            if isinstance(block, ToolCall) and turn is not None:
+                block = self._take_call(block, turn, index)
+                index += 1
+            elif isinstance(block, ToolResponse):
+                changed = True
+                block, answered = self._resolve(block)
+                key = key or answered
+            blocks.append(block)
+        return msgspec.structs.replace(message, blocks=tuple(blocks), turn_key=key) if changed else message
+
+    def key_for(self, calls: Sequence[ToolCall]) -> str:
+        """The turn key that a reply with these calls would get next; it counts as given only once it is fed."""
+        digest = reply_key(calls)
+        return f"turn-{digest}-{self._replies[digest]}"
+
+    def _open_turn(self, message: Message, calls: Sequence[ToolCall]) -> _Turn:
+        if message.turn_key is None:
+            turn = _Turn(self.key_for(calls))
+            self._replies[reply_key(calls)] += 1
+        else:
+            turn = _Turn(message.turn_key)
+        self._turns.append(turn)
+        self._open_turns.append(turn)
+        return turn
+
+    def _take_call(self, call: ToolCall, turn: _Turn, index: int) -> ToolCall:
+        raw_id = call.origin.raw_id
+        call_id = call.id or (raw_id if raw_id is not None and is_canonical(raw_id) else "")
+        if not call_id or call_id in self._ids:
+            call_id = hashed_tool_id(call.origin.provider, raw_id or call.id, call.name, turn.key, index)
+            salt = 0
+            while call_id in self._ids:
+                salt += 1
+                call_id = hashed_tool_id(call.origin.provider, raw_id, call.name, f"{turn.key}+{salt}", index)
+        self._ids.add(call_id)
+        call = msgspec.structs.replace(call, id=call_id)
+        slot = self._slots[call_id] = _Slot(call)
+        turn.slots.append(slot)
+        turn.open += 1
+        if raw_id is not None:
+            self._newest_bearing[raw_id] = turn
+        return call
+
+    def _resolve(self, response: ToolResponse) -> tuple[ToolResponse, str | None]:
+        """The response with its call's id, and the key of that call's turn (None for an orphan)."""
+        if response.call_id and response.call_id in self._slots:
+            return self._answer(self._slots[response.call_id], response)
+        raw_id = response.origin.raw_id
+        if raw_id is not None and raw_id in self._newest_bearing:
+            same = self._newest_bearing[raw_id].bearing(raw_id)
+            return self._answer(next((slot for slot in same if slot.answer is None), same[-1]), response)
+        if raw_id is not None and raw_id in self._borne:
+            return response, None
+        slot = self._by_content(response, self._turns[-1:]) or self._by_position(response)
+        slot = slot or self._by_content(response, reversed(self._turns[-2:]))
+        return self._answer(slot, response) if slot is not None else (self._orphan(response), None)
+
+    def _by_position(self, response: ToolResponse) -> _Slot | None:
+        while self._open_turns and not self._open_turns[-1].open:
+            self._open_turns.pop()
+        if not self._open_turns:
+            return None
+        waiting = [slot for slot in self._open_turns[-1].slots if slot.answer is None]
+        nameless = [slot for slot in waiting if slot.call.origin.raw_id is None]
+        others = [slot for slot in waiting if slot.call.origin.raw_id is not None]
+        candidates = nameless + others if response.origin.raw_id is None or self._positional else nameless
+        if response.name:
+            candidates = [slot for slot in candidates if slot.call.name == response.name]
+        return candidates[0] if candidates else None
+
+    def _by_content(self, response: ToolResponse, turns: Iterable[_Turn]) -> _Slot | None:
+        """A call of a closed turn whose result says the same: this one is its repetition."""
+        for turn in turns:
+            if turn.open:
+                continue
+            for slot in turn.slots:
+                if slot.answer is not None and _could_repeat(response, slot) and same_content(response, slot.answer):
+                    return slot
+        return None
+
+    def _answer(self, slot: _Slot, response: ToolResponse) -> tuple[ToolResponse, str | None]:
+        turn = self._turn_of(slot)
+        if slot.answer is None:
+            slot.answer = response
+            turn.open -= 1
+        named = response.name or slot.call.name
+        return msgspec.structs.replace(response, call_id=slot.call.id, name=named), turn.key
+
+    def _turn_of(self, slot: _Slot) -> _Turn:
+        raw_id = slot.call.origin.raw_id
+        if raw_id is not None and slot in (turn := self._newest_bearing[raw_id]).slots:
+            return turn
+        return next(turn for turn in reversed(self._turns) if slot in turn.slots)
+
+    def _orphan(self, response: ToolResponse) -> ToolResponse:
+        origin = response.origin
+        if response.call_id or is_canonical(origin.raw_id):
+            return msgspec.structs.replace(response, call_id=response.call_id or origin.raw_id or "")
+        kind = (origin.raw_id, response.name)
+        index = self._orphans[kind]
+        self._orphans[kind] += 1
+        made = hashed_tool_id(origin.provider, origin.raw_id, response.name, "orphan", index)
+        return msgspec.structs.replace(response, call_id=made)
+
+    def settle(self, message: Message) -> Message:
+        """The message with its waiting results paired: each takes its call if that is still open, or is an orphan."""
+        if not any(isinstance(block, ToolResponse) and not block.call_id for block in message.blocks):
+            return message
+        key = message.turn_key
+        blocks: list[Block] = []
+        for block in message.blocks:
+            if isinstance(block, ToolResponse) and not block.call_id:
+                block, answered = self._early(block)
+                key = key or answered
+            blocks.append(block)
+        return msgspec.structs.replace(message, blocks=tuple(blocks), turn_key=key)
+
+    def _early(self, response: ToolResponse) -> tuple[ToolResponse, str | None]:
+        raw_id = response.origin.raw_id
+        for turn in self._turns:
+            for slot in turn.slots:
+                if slot.answer is None and slot.call.origin.raw_id == raw_id:
+                    return self._answer(slot, response)
+        return self._orphan(response), None
+
+
+def _could_repeat(response: ToolResponse, slot: _Slot) -> bool:
+    raw_id = response.origin.raw_id
+    if raw_id is not None and slot.call.origin.raw_id is not None:
+        return False
+    return response.name is None or response.name == slot.call.name
+
+
+def pair(messages: Sequence[Message], *, positional: bool = False) -> tuple[Message, ...]:
+    """All messages of a body with their ids."""
+    borne = {call.origin.raw_id for message in messages for call in calls_of(message) if call.origin.raw_id}
+    pairer = Pairer(positional=positional, borne=borne)
+    fed = [pairer.feed(message) for message in messages]
+    return tuple(pairer.settle(message) for message in fed)
+
+
+def same_content(one: ToolResponse, other: ToolResponse) -> bool:
+    """Whether two results say the same, however their wires wrapped it."""
+    return (
+        one.error == other.error
+        and one.outcome == other.outcome
+        and one.structured == other.structured
+        and [_said(block) for block in one.content or ()] == [_said(block) for block in other.content or ()]
+    )
+
+
+def _said(block: Block) -> object:
+    return block.text if isinstance(block, Text) else msgspec.structs.replace(block, native=None)

@@ -1,0 +1,133 @@
+"""A whole request and a whole reply: messages with what the model was given, and what it gave back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from segue.canonical.blocks import Block, Message, Native, Text, Thinking, ToolCall
+
+__all__ = [
+    "Effort",
+    "Finish",
+    "Options",
+    "Reasoning",
+    "Reply",
+    "Request",
+    "ResponseFormat",
+    "Tool",
+    "ToolChoice",
+    "Usage",
+]
+
+Finish = Literal["stop", "tool_calls", "length", "filter", "pause", "error"]
+Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+
+class Tool(Struct, frozen=True, gc=False):
+    """A declared tool. `parameters` is JSON Schema; a `custom` tool takes free text, bound by `grammar` if any.
+
+    `hosted` tools are run by the provider; only their native declaration says what they are.
+    """
+
+    name: str
+    description: str | None = None
+    parameters: Mapping[str, Any] | None = None
+    kind: Literal["function", "custom", "hosted"] = "function"
+    strict: bool | None = None
+    grammar: Mapping[str, Any] | None = None
+    native: Native | None = None
+    extra: Mapping[str, Any] | None = None
+
+
+class ToolChoice(Struct, frozen=True, gc=False):
+    """`auto`, `none`, `required` (some tool) or `tool` (the named one)."""
+
+    mode: Literal["auto", "none", "required", "tool"]
+    name: str | None = None
+
+
+class Reasoning(Struct, frozen=True, gc=False):
+    """How much to think: switched on or off (`enabled`), by `effort`, by a `budget` of tokens, or left to the model."""
+
+    enabled: bool | None = None
+    effort: Effort | None = None
+    budget: int | None = None
+    adaptive: bool = False
+
+
+class ResponseFormat(Struct, frozen=True, gc=False):
+    """`text`, any JSON object, or JSON by a schema."""
+
+    kind: Literal["text", "json", "schema"]
+    schema: Mapping[str, Any] | None = None
+    name: str | None = None
+    strict: bool | None = None
+
+
+class Options(Struct, frozen=True, gc=False):
+    """What a request asks for beside its messages. None means: not said."""
+
+    max_tokens: int | None = None
+    temperature: float | int | None = None
+    top_p: float | int | None = None
+    top_k: int | None = None
+    stop: tuple[str, ...] | None = None
+    tool_choice: ToolChoice | None = None
+    parallel: bool | None = None
+    reasoning: Reasoning | None = None
+    response_format: ResponseFormat | None = None
+    stream: bool | None = None
+    seed: int | None = None
+    presence_penalty: float | int | None = None
+    frequency_penalty: float | int | None = None
+    user: str | None = None
+
+
+class Request(Struct, frozen=True, gc=False):
+    """What happened so far, and what is asked for next. `system` is text that the wire kept outside its messages."""
+
+    messages: tuple[Message, ...]
+    system: tuple[Text, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    options: Options = Options()
+    model: str | None = None
+    native: Native | None = None
+    extra: Mapping[str, Any] | None = None
+
+
+class Usage(Struct, frozen=True, gc=False):
+    """Tokens. `input` counts everything read, cached or not."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    reasoning: int = 0
+
+
+class Reply(Struct, frozen=True, gc=False):
+    """One answer of a model."""
+
+    blocks: tuple[Block, ...]
+    finish: Finish = "stop"
+    usage: Usage | None = None
+    id: str | None = None
+    model: str | None = None
+    stop_sequence: str | None = None
+    native: Native | None = None
+    extra: Mapping[str, Any] | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(block.text for block in self.blocks if isinstance(block, Text))
+
+    @property
+    def thinking(self) -> str:
+        return "".join(block.text for block in self.blocks if isinstance(block, Thinking))
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        return tuple(block for block in self.blocks if isinstance(block, ToolCall))

@@ -1,0 +1,232 @@
+"""What blocks and messages of Anthropic bodies may hold: ANT-11 to ANT-20, ANT-32 and ANT-33.
+
+A block of a type that is not in `KEYS` is never judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from segue.conformance.anthropic.request import SERVER_RESULTS, AnthropicRequest, Block, nested
+from segue.conformance.rule import Finding, Severity, Table
+from segue.conformance.values import is_list, is_object, is_text, kind, quoted, text_of
+
+__all__ = ["KEYS", "table"]
+
+table: Table[AnthropicRequest] = Table()
+
+_RESULT_KEYS = frozenset({"type", "tool_use_id", "content", "cache_control"})
+
+# Keys as the request types of the SDK (2.8.0, plain and beta together) have them.
+KEYS: Mapping[str, frozenset[str]] = {
+    "text": frozenset({"type", "text", "citations", "cache_control"}),
+    "image": frozenset({"type", "source", "transformations", "cache_control"}),
+    "document": frozenset({"type", "source", "title", "context", "citations", "cache_control"}),
+    "search_result": frozenset({"type", "source", "title", "content", "citations", "cache_control"}),
+    "thinking": frozenset({"type", "thinking", "signature"}),
+    "redacted_thinking": frozenset({"type", "data"}),
+    "tool_use": frozenset({"type", "id", "name", "input", "caller", "toolset_name", "cache_control"}),
+    "tool_result": _RESULT_KEYS | {"is_error", "toolset_name"},
+    "tool_reference": frozenset({"type", "tool_name", "cache_control"}),
+    "browser_state": frozenset({"type", "tabs", "state_changes", "cache_control"}),
+    "server_tool_use": frozenset({"type", "id", "name", "input", "caller", "cache_control"}),
+    **dict.fromkeys(SERVER_RESULTS, _RESULT_KEYS),
+    "web_search_tool_result": _RESULT_KEYS | {"caller"},
+    "web_fetch_tool_result": _RESULT_KEYS | {"caller"},
+    "web_search_result": frozenset({"type", "title", "url", "encrypted_content", "page_age"}),
+    "mcp_tool_use": frozenset({"type", "id", "name", "input", "server_name", "cache_control"}),
+    "mcp_tool_result": _RESULT_KEYS | {"is_error"},
+    "mcp_tool_listing": frozenset({"type", "mcp_server_name", "tools"}),
+    "container_upload": frozenset({"type", "file_id", "cache_control"}),
+    "compaction": frozenset({"type", "content", "encrypted_content", "signature", "tool_changes", "cache_control"}),
+    "tool_addition": frozenset({"type", "tool", "cache_control"}),
+    "tool_removal": frozenset({"type", "tool", "cache_control"}),
+    "fallback": frozenset({"type", "from", "to", "trigger"}),
+}
+_MESSAGE_KEYS = frozenset({"role", "content"})
+_IN_RESULTS = frozenset({"text", "image", "document", "search_result", "tool_reference", "browser_state"})
+
+
+# ANT-11
+@table.rule("ANT-11")
+def input_is_object(request: AnthropicRequest) -> Iterator[Finding]:
+    """The input of a call is an object."""
+    for block in request.of("tool_use", "server_tool_use", "mcp_tool_use"):
+        value = block.data.get("input")
+        if not is_object(value):
+            seen = kind(value) if "input" in block.data else "missing"
+            yield Finding(f"{block.path}.input", f"input is {seen}; an object is expected")
+
+
+# ANT-12
+@table.rule("ANT-12")
+def keys_known(request: AnthropicRequest) -> Iterator[Finding]:
+    """Blocks have a type and only the keys of that type."""
+    for path, data in _every_block(request):
+        block_type = data.get("type")
+        known = KEYS.get(text_of(block_type))
+        if not is_text(block_type):
+            yield Finding(f"{path}.type", f"the type of the block is {kind(block_type)}; a string is expected")
+        elif known is not None and not data.keys() <= known:
+            unknown = (key for key in data if key not in known)
+            yield from (Finding(f"{path}.{key}", f"{quoted(key)} is no key of {block_type} blocks") for key in unknown)
+    for message in request.messages:
+        if message.role in ("user", "assistant") and not message.data.keys() <= _MESSAGE_KEYS:
+            unknown = (key for key in message.data if key not in _MESSAGE_KEYS)
+            for key in unknown:
+                yield Finding(f"{message.path}.{key}", f"{quoted(key)} is no key of a message", "risk")
+
+
+def _every_block(request: AnthropicRequest) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Blocks of the messages, of the results in them, and of the system text."""
+    for message in request.messages:
+        yield from ((block.path, block.data) for block in message.blocks)
+    for block in request.of("tool_result", "web_search_tool_result"):
+        yield from ((path, entry) for path, entry in nested(block) if is_object(entry))
+    system = request.body.get("system")
+    for position, entry in enumerate(system if is_list(system) else ()):
+        if is_object(entry):
+            yield f"system[{position}]", entry
+
+
+# ANT-13
+@table.rule("ANT-13")
+def no_empty_text(request: AnthropicRequest) -> Iterator[Finding]:
+    """Text blocks are not empty, not even beside a call or inside a result."""
+    for block in request.of("text"):
+        yield from _empty_text(block.path, block.data)
+    for block in request.of("tool_result"):
+        for path, entry in nested(block):
+            if is_object(entry) and entry.get("type") == "text":
+                yield from _empty_text(path, entry)
+
+
+def _empty_text(path: str, data: Mapping[str, object]) -> Iterator[Finding]:
+    text = data.get("text")
+    if not is_text(text):
+        yield Finding(f"{path}.text", f"the text is {kind(text)}; a text block must say something")
+
+
+# ANT-14
+@table.rule("ANT-14")
+def not_only_blank(request: AnthropicRequest) -> Iterator[Finding]:
+    """A message does not consist of white space alone."""
+    for message in request.messages:
+        texts = [text_of(block.data.get("text")) if block.type == "text" else "…" for block in message.blocks]
+        if any(texts) and not any(text.strip() for text in texts):
+            yield Finding(f"{message.path}.content", "the message holds nothing but white space")
+
+
+# ANT-15
+@table.rule("ANT-15")
+def user_says_something(request: AnthropicRequest) -> Iterator[Finding]:
+    """User content is not empty."""
+    for message in request.messages:
+        if message.role == "user" and not message.content:
+            seen = "an empty list" if is_list(message.content) else kind(message.content)
+            yield Finding(f"{message.path}.content", f"content is {seen}; a user message needs it")
+
+
+# ANT-16
+@table.rule("ANT-16", severity="risk")
+def assistant_says_something(request: AnthropicRequest) -> Iterator[Finding]:
+    """Assistant content is not empty, except at the end; refused until early 2026 and by older deployments."""
+    last = len(request.messages) - 1
+    for message in request.messages:
+        if message.role != "assistant" or message.content:
+            continue
+        if message.content is None:
+            yield Finding(f"{message.path}.content", "content is null; a string or a list is expected", "reject")
+        elif message.index != last:
+            seen = "an empty list" if is_list(message.content) else "an empty string"
+            yield Finding(f"{message.path}.content", f"content is {seen}; older deployments refuse that")
+
+
+# ANT-18
+@table.rule("ANT-18")
+def result_content_lawful(request: AnthropicRequest) -> Iterator[Finding]:
+    """A tool_result holds a string or text, image, document, search_result and tool_reference blocks.
+
+    is_error is a boolean, and a result that is an error holds text only.
+    """
+    for block in request.of("tool_result"):
+        error = block.data.get("is_error", False)
+        if not isinstance(error, bool):
+            yield Finding(f"{block.path}.is_error", f"is_error is {kind(error)}; a boolean is expected")
+        content = block.data.get("content", "")
+        if not isinstance(content, str) and not is_list(content):
+            yield Finding(f"{block.path}.content", f"content is {kind(content)}; a string or a list is expected")
+        yield from _result_entries(block, error=error is True)
+
+
+def _result_entries(block: Block, *, error: bool) -> Iterator[Finding]:
+    for path, entry in nested(block):
+        if not is_object(entry):
+            yield Finding(path, f"{kind(entry)} among the blocks of a result; an object is expected")
+            continue
+        entry_type = text_of(entry.get("type"))
+        if entry_type in KEYS and entry_type not in _IN_RESULTS:
+            yield Finding(path, f"a {entry_type} block can't stand in a tool_result")
+        elif error and entry_type in _IN_RESULTS and entry_type != "text":
+            yield Finding(path, f"a {entry_type} block in a result with is_error; errors hold text only")
+
+
+# ANT-19
+@table.rule("ANT-19")
+def system_says_something(request: AnthropicRequest) -> Iterator[Finding]:
+    """System text is absent, the empty string, or says something in every block."""
+    if "system" not in request.body:
+        return
+    system = request.body["system"]
+    if isinstance(system, str):
+        if system and not system.strip():
+            yield Finding("system", "system is white space; leave it out or empty")
+    elif not is_list(system):
+        severity: Severity = "risk" if system is None else "reject"
+        yield Finding("system", f"system is {kind(system)}; a string or a list of text blocks is expected", severity)
+    else:
+        for position, entry in enumerate(system):
+            text = entry.get("text") if is_object(entry) else None
+            if not is_object(entry):
+                yield Finding(f"system[{position}]", f"{kind(entry)} in system; a text block is expected")
+            elif entry.get("type") == "text" and not text_of(text).strip():
+                seen = "white space" if is_text(text) else kind(text)
+                yield Finding(f"system[{position}].text", f"the text is {seen}; a text block must say something")
+
+
+# ANT-20
+@table.rule("ANT-20")
+def roles_known(request: AnthropicRequest) -> Iterator[Finding]:
+    """Messages are the user's or the assistant's; only the newest API takes system messages among them."""
+    for message in request.messages:
+        if message.role == "system":
+            seen = "a system message among the messages; use the top-level system"
+            yield Finding(f"{message.path}.role", seen, "risk")
+        elif message.role not in ("user", "assistant"):
+            yield Finding(f"{message.path}.role", f"the role is {quoted(message.role)}; user or assistant is expected")
+
+
+# ANT-32
+@table.rule("ANT-32")
+def search_content_kept(request: AnthropicRequest) -> Iterator[Finding]:
+    """The encrypted_content of a web_search_result is the string that the server gave."""
+    for path, entry in _search_results(request):
+        if "encrypted_content" in entry and not is_text(entry["encrypted_content"]):
+            seen = kind(entry["encrypted_content"])
+            yield Finding(f"{path}.encrypted_content", f"encrypted_content is {seen}; send back what the server gave")
+
+
+# ANT-33
+@table.rule("ANT-33")
+def search_content_present(request: AnthropicRequest) -> Iterator[Finding]:
+    """A web_search_result has its encrypted_content."""
+    for path, entry in _search_results(request):
+        if "encrypted_content" not in entry:
+            yield Finding(f"{path}.encrypted_content", "encrypted_content is missing; send back what the server gave")
+
+
+def _search_results(request: AnthropicRequest) -> Iterator[tuple[str, Mapping[str, object]]]:
+    for block in request.of("web_search_tool_result"):
+        for path, entry in nested(block):
+            if is_object(entry) and entry.get("type") == "web_search_result":
+                yield path, entry

@@ -1,0 +1,173 @@
+"""Ids, calls and results of Anthropic bodies: ANT-01 to ANT-10.
+
+All pairing is judged on merged turns; a result pairs only with the assistant turn directly before its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from segue.conformance.anthropic.request import MCP_RESULT, SERVER_RESULTS, AnthropicRequest, Block, Turn
+from segue.conformance.rule import Finding, Table
+from segue.conformance.values import is_text, kind, quoted
+
+__all__ = ["table"]
+
+table: Table[AnthropicRequest] = Table()
+
+_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
+_NOBODY = Turn("", [])
+
+
+def _with_neighbours(request: AnthropicRequest) -> Iterator[tuple[Turn, Turn, Turn]]:
+    """Each turn between the one before and the one after; `_NOBODY` beyond the ends."""
+    turns = [_NOBODY, *request.turns, _NOBODY]
+    yield from zip(turns, turns[1:], turns[2:], strict=False)
+
+
+def _results(turn: Turn) -> list[Block]:
+    return [block for block in turn.blocks if block.type == "tool_result"]
+
+
+# ANT-01
+@table.rule("ANT-01")
+def client_ids_lawful(request: AnthropicRequest) -> Iterator[Finding]:
+    """tool_use.id and tool_result.tool_use_id are letters, digits, `_` and `-`."""
+    for block_type, key in (("tool_use", "id"), ("tool_result", "tool_use_id")):
+        for block in request.of(block_type):
+            value = block.data.get(key)
+            if not is_text(value):
+                seen = kind(value) if key in block.data else "missing"
+                yield Finding(f"{block.path}.{key}", f"{key} is {seen}; letters, digits, '_' and '-' are expected")
+            elif not _ID.fullmatch(value):
+                seen = f"{key} {quoted(value)} has characters besides letters, digits, '_' and '-'"
+                yield Finding(f"{block.path}.{key}", seen)
+
+
+# ANT-02
+@table.rule("ANT-02")
+def server_ids_lawful(request: AnthropicRequest) -> Iterator[Finding]:
+    """The id of a server_tool_use is `srvtoolu_` and letters, digits or `_`."""
+    for block in request.of("server_tool_use"):
+        if not is_text(block.id) or not _SERVER_ID.fullmatch(block.id):
+            yield Finding(f"{block.path}.id", f"the id is {quoted(block.id)}; 'srvtoolu_' and letters are expected")
+
+
+# ANT-03
+@table.rule("ANT-03")
+def ids_unique(request: AnthropicRequest) -> Iterator[Finding]:
+    """No two tool_use blocks of a conversation bear the same id."""
+    first: dict[str, str] = {}
+    for block in request.of("tool_use"):
+        if is_text(block.id) and first.setdefault(block.id, block.path) != block.path:
+            yield Finding(f"{block.path}.id", f"{quoted(block.id)} is the id of {first[block.id]} already")
+
+
+# ANT-04, ANT-40: also where text stands behind the call
+@table.rule("ANT-04")
+def calls_answered(request: AnthropicRequest) -> Iterator[Finding]:
+    """Each tool_use is the assistant's and is answered in the user message right after."""
+    for _, turn, following in _with_neighbours(request):
+        answers = _results(following) if following.role == "user" else []
+        answered = {block.tool_use_id for block in answers if is_text(block.tool_use_id)}
+        for block in turn.blocks:
+            if block.type != "tool_use":
+                continue
+            if turn.role != "assistant":
+                yield Finding(block.path, f"the call {quoted(block.id)} stands in a {turn.role} message")
+            elif is_text(block.id) and block.id not in answered:
+                yield Finding(block.path, f"the next message has no tool_result for the call {quoted(block.id)}")
+
+
+# ANT-05, ANT-06, ANT-40
+@table.rule("ANT-05")
+def results_first(request: AnthropicRequest) -> Iterator[Finding]:
+    """In the user message after a call the results come before anything else."""
+    for before, turn, _ in _with_neighbours(request):
+        if turn.role != "user" or before.role != "assistant":
+            continue
+        waiting = before.ids("tool_use")
+        other = ""
+        for block in turn.blocks:
+            if block.type != "tool_result":
+                other = other or block.path
+            elif is_text(block.tool_use_id) and block.tool_use_id in waiting:
+                waiting.discard(block.tool_use_id)
+                if other:
+                    yield Finding(block.path, f"the result of {quoted(block.tool_use_id)} stands behind {other}")
+
+
+# ANT-07
+@table.rule("ANT-07")
+def results_asked_for(request: AnthropicRequest) -> Iterator[Finding]:
+    """A tool_result is the user's and names a tool_use of the assistant message right before."""
+    remote = {block.id for block in request.of("mcp_tool_use") if is_text(block.id)}
+    for before, turn, _ in _with_neighbours(request):
+        asked = before.ids("tool_use") if before.role == "assistant" else set[str]()
+        for block in _results(turn):
+            name = block.tool_use_id
+            if turn.role != "user":
+                yield Finding(block.path, f"the result of {quoted(name)} stands in a {turn.role} message")
+            # ANT-10 speaks about answers to calls of MCP tools.
+            elif is_text(name) and name not in asked and name not in remote:
+                yield Finding(block.path, f"the message before has no tool_use with the id {quoted(name)}")
+
+
+# ANT-08
+@table.rule("ANT-08")
+def one_result_a_call(request: AnthropicRequest) -> Iterator[Finding]:
+    """A call has one tool_result."""
+    for turn in request.turns:
+        first: dict[str, str] = {}
+        for block in _results(turn):
+            name = block.tool_use_id
+            if is_text(name) and first.setdefault(name, block.path) != block.path:
+                yield Finding(block.path, f"{quoted(name)} was answered in {first[name]} already")
+
+
+# ANT-09
+@table.rule("ANT-09")
+def server_results_behind_calls(request: AnthropicRequest) -> Iterator[Finding]:
+    """The result of a server tool stands in assistant content behind its server_tool_use.
+
+    A client call may come between the two (code execution that calls tools), the user's own words may not.
+    """
+    for block in _stray(request, "server_tool_use", SERVER_RESULTS):
+        seen = f"no server_tool_use with the id {quoted(block.tool_use_id)} stands before this {block.type}"
+        yield Finding(block.path, seen)
+
+
+# ANT-10
+@table.rule("ANT-10")
+def mcp_stays_with_assistant(request: AnthropicRequest) -> Iterator[Finding]:
+    """Calls of MCP tools and their results are the assistant's, and no tool_result answers them."""
+    remote = {block.id for block in request.of("mcp_tool_use") if is_text(block.id)}
+    local = {block.id for block in request.of("tool_use") if is_text(block.id)}
+    for block in request.of("mcp_tool_use"):
+        if block.role != "assistant":
+            yield Finding(block.path, f"the mcp_tool_use {quoted(block.id)} stands in a {block.role} message")
+    for block in _stray(request, "mcp_tool_use", {MCP_RESULT}):
+        yield Finding(block.path, f"no mcp_tool_use with the id {quoted(block.tool_use_id)} stands before this result")
+    for block in request.of("tool_result"):
+        name = block.tool_use_id
+        if is_text(name) and name in remote and name not in local:
+            yield Finding(block.path, f"{quoted(name)} is an mcp_tool_use; the server answers it, not the client")
+
+
+def _stray(request: AnthropicRequest, call: str, results: set[str] | frozenset[str]) -> Iterator[Block]:
+    """Results without their call before them in the assistant's part of the same exchange."""
+    if not any(block_type in request.kinds for block_type in results):
+        return
+    known: set[str] = set()
+    for turn in request.turns:
+        if turn.speaks():
+            known.clear()
+        for block in turn.blocks:
+            if block.type == call and turn.role == "assistant" and is_text(block.id):
+                known.add(block.id)
+            elif block.type in results:
+                name = block.tool_use_id
+                if turn.role != "assistant" or not is_text(name) or name not in known:
+                    yield block

@@ -1,0 +1,157 @@
+"""An Anthropic Messages body as its rules look at it: messages, blocks, and turns merged as the server merges them.
+
+ANT-21: consecutive messages of one role are one turn, so pairing is judged on turns. String content counts as one
+text block. Block order inside a turn is the order of the body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from segue.conformance.chat import messages_of
+from segue.conformance.values import is_list, is_object, is_text, text_of
+from segue.models import Model
+
+__all__ = ["MCP_RESULT", "SERVER_RESULTS", "AnthropicRequest", "Block", "Message", "Tool", "Turn", "nested", "read"]
+
+SERVER_RESULTS = frozenset(
+    {
+        "advisor_tool_result",
+        "bash_code_execution_tool_result",
+        "code_execution_tool_result",
+        "text_editor_code_execution_tool_result",
+        "tool_search_tool_result",
+        "web_fetch_tool_result",
+        "web_search_tool_result",
+    }
+)
+MCP_RESULT = "mcp_tool_result"
+
+
+class Block(msgspec.Struct, frozen=True, gc=False):
+    """A content block with its place. `type` is `""` where the block has none."""
+
+    path: str
+    role: str
+    type: str
+    data: Mapping[str, object]
+
+    @property
+    def id(self) -> object:
+        return self.data.get("id")
+
+    @property
+    def tool_use_id(self) -> object:
+        return self.data.get("tool_use_id")
+
+
+class Message(msgspec.Struct, frozen=True, gc=False):
+    """A message whose content is null, a string or a list of blocks."""
+
+    index: int
+    role: str
+    data: Mapping[str, object]
+    blocks: Sequence[Block]
+
+    @property
+    def path(self) -> str:
+        return f"messages[{self.index}]"
+
+    @property
+    def content(self) -> object:
+        return self.data.get("content")
+
+
+class Turn(msgspec.Struct, frozen=True, gc=False):
+    """Consecutive messages of one role."""
+
+    role: str
+    blocks: list[Block]
+
+    def ids(self, block_type: str) -> set[str]:
+        """The ids of the blocks of this type."""
+        return {block.id for block in self.blocks if block.type == block_type and is_text(block.id)}
+
+    def speaks(self) -> bool:
+        """Whether this is the user's own word and not only tool results."""
+        return self.role == "user" and any(block.type != "tool_result" for block in self.blocks)
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """An entry of `tools`; `data` is empty where the entry is no object."""
+
+    path: str
+    data: Mapping[str, object]
+
+    @property
+    def is_custom(self) -> bool:
+        """Whether the client declares it in full; every other type is defined by the provider."""
+        return self.data.get("type") in (None, "custom")
+
+
+class AnthropicRequest(msgspec.Struct, frozen=True):
+    """The body, read once for all rules."""
+
+    body: Mapping[str, object]
+    model: Model
+    messages: Sequence[Message]
+    turns: Sequence[Turn]
+    kinds: Mapping[str, Sequence[Block]]
+    tools: Sequence[Tool]
+
+    def of(self, *block_types: str) -> Iterator[Block]:
+        """All blocks of these types, type by type, in the order of the body."""
+        for block_type in block_types:
+            yield from self.kinds.get(block_type, ())
+
+    @property
+    def thinking(self) -> str:
+        """The type of the thinking setting: `enabled`, `adaptive`, `disabled` …, `""` where there is none."""
+        thinking = self.body.get("thinking")
+        return text_of(thinking.get("type")) if is_object(thinking) else ""
+
+
+def nested(block: Block) -> Iterator[tuple[str, object]]:
+    """The entries of a block's own list content with their paths."""
+    content = block.data.get("content")
+    for position, entry in enumerate(content if is_list(content) else ()):
+        yield f"{block.path}.content[{position}]", entry
+
+
+def _blocks(path: str, role: str, content: object) -> list[Block]:
+    if isinstance(content, str):
+        return [Block(f"{path}.content", role, "text", {"type": "text", "text": content})] if content else []
+    return [
+        Block(f"{path}.content[{position}]", role, text_of(block.get("type")), block)
+        for position, block in enumerate(content if is_list(content) else ())
+        if is_object(block)
+    ]
+
+
+def _merged(messages: Sequence[Message]) -> list[Turn]:
+    turns: list[Turn] = []
+    for message in messages:
+        if not turns or turns[-1].role != message.role:
+            turns.append(Turn(message.role, []))
+        turns[-1].blocks.extend(message.blocks)
+    return turns
+
+
+def read(body: Mapping[str, object], model: Model) -> AnthropicRequest:
+    """The body as a request; raises `InputError` where it is none."""
+    messages = [
+        Message(index, role, data, _blocks(f"messages[{index}]", role, data.get("content")))
+        for index, role, data in messages_of(body)
+    ]
+    kinds: dict[str, list[Block]] = {}
+    for message in messages:
+        for block in message.blocks:
+            kinds.setdefault(block.type, []).append(block)
+    declared = body.get("tools")
+    tools = [
+        Tool(f"tools[{index}]", tool if is_object(tool) else {})
+        for index, tool in enumerate(declared if is_list(declared) else ())
+    ]
+    return AnthropicRequest(body, model, messages, _merged(messages), kinds, tools)

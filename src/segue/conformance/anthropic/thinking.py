@@ -1,0 +1,165 @@
+"""Thinking, and how an Anthropic body may end: ANT-22 to ANT-27, ANT-30 and ANT-31.
+
+Whether a signature is genuine only the provider can tell; what is judged is that it is there and could be one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from segue.conformance.anthropic.request import MCP_RESULT, SERVER_RESULTS, AnthropicRequest, Block, Turn
+from segue.conformance.rule import Finding, Holds, Severity, Table
+from segue.conformance.values import is_object, is_text, kind, quoted, text_of
+from segue.models import Model
+
+__all__ = ["table"]
+
+table: Table[AnthropicRequest] = Table()
+
+_THINKING = ("thinking", "redacted_thinking")
+_ON = ("enabled", "adaptive")
+_SERVER_SIDE = SERVER_RESULTS | {"server_tool_use", "mcp_tool_use", MCP_RESULT}
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
+
+
+def _takes_prefill(model: Model) -> bool:
+    """Whether the model is known to be one that takes it: 4.5 and older."""
+    return model.family == "claude" and bool(model.version) and not model.at_least(4, 6)
+
+
+OLDER = Holds("4.5 and older", _takes_prefill)
+
+
+def _ending(request: AnthropicRequest) -> Turn | None:
+    """The assistant turn that ends the body, where it reads as the beginning of an answer.
+
+    Not so with open calls (ANT-04), nor where the server stopped in its own tools and is to go on (ANT-39).
+    """
+    turn = request.turns[-1] if request.turns else None
+    if turn is None or turn.role != "assistant" or any(block.type == "tool_use" for block in turn.blocks):
+        return None
+    return None if turn.blocks and turn.blocks[-1].type in _SERVER_SIDE else turn
+
+
+# ANT-22
+@table.rule("ANT-22")
+def no_prefill(request: AnthropicRequest) -> Iterator[Finding]:
+    """Models after 4.5, and older ones with thinking on, want a user message at the end.
+
+    An unknown model counts as the newest.
+    """
+    ending = _ending(request)
+    if ending is None:
+        return
+    older = _takes_prefill(request.model)
+    if older and request.thinking not in _ON:
+        return
+    if older:
+        why = "with thinking on the model takes no prefill"
+    elif request.model.version:
+        why = f"{request.model.name} takes no prefill"
+    else:
+        name = f"{quoted(request.model.name)} says no version" if request.model.name else "no model is named"
+        why = f"{name}, judged as the newest, which takes no prefill"
+    # ANT-16: an empty message at the end was seen to pass.
+    severity: Severity = "reject" if ending.blocks else "risk"
+    where = request.messages[-1].path
+    yield Finding(where, f"the last message is the assistant's; {why}, so a user message must come last", severity)
+
+
+# ANT-23
+@table.rule("ANT-23", holds=OLDER)
+def prefill_ends_in_text(request: AnthropicRequest) -> Iterator[Finding]:
+    """A prefill does not end in white space."""
+    ending = _ending(request)
+    if ending is None or not ending.blocks or request.thinking in _ON:
+        return
+    last = ending.blocks[-1]
+    text = text_of(last.data.get("text")) if last.type == "text" else ""
+    if text != text.rstrip():
+        yield Finding(last.path, "the last message is the assistant's and ends in white space")
+
+
+# ANT-24
+@table.rule("ANT-24")
+def loop_opens_with_thinking(request: AnthropicRequest) -> Iterator[Finding]:
+    """With thinking enabled, the assistant message that opens the current tool loop begins with thinking."""
+    if request.thinking != "enabled":
+        return
+    opener: Turn | None = None
+    for turn in request.turns:
+        if turn.speaks():
+            opener = None
+        elif turn.role == "assistant" and opener is None:
+            opener = turn
+    if opener is None or not any(block.type == "tool_use" for block in opener.blocks):
+        return
+    first = opener.blocks[0]
+    if first.type not in _THINKING:
+        seen = f"the current tool loop opens with {quoted(first.type)}"
+        yield Finding(first.path, f"{seen}; with thinking enabled it must open with thinking or redacted_thinking")
+
+
+# ANT-25
+@table.rule("ANT-25")
+def thinking_as_returned(request: AnthropicRequest) -> Iterator[Finding]:
+    """A thinking block stands where and as the model made it: in assistant content, its thinking a string."""
+    for block in request.of(*_THINKING):
+        if block.role != "assistant":
+            yield Finding(block.path, f"a {block.type} block stands in a {block.role} message")
+        if block.type == "thinking" and not isinstance(block.data.get("thinking"), str):
+            yield Finding(
+                f"{block.path}.thinking", f"thinking is {kind(block.data.get('thinking'))}, never returned so"
+            )
+
+
+# ANT-26
+@table.rule("ANT-26")
+def signature_plausible(request: AnthropicRequest) -> Iterator[Finding]:
+    """A replayed thinking block has its signature, which is base64 text."""
+    for block in request.of("thinking"):
+        signature = block.data.get("signature")
+        if not is_text(signature):
+            seen = kind(signature) if "signature" in block.data else "missing"
+            yield Finding(f"{block.path}.signature", f"the signature is {seen}; drop the block or send it whole")
+        elif not _BASE64.fullmatch(signature):
+            seen = f"the signature {quoted(signature)} is not base64"
+            yield Finding(f"{block.path}.signature", f"{seen}, so none of this provider; drop the block")
+
+
+# ANT-27
+@table.rule("ANT-27")
+def no_thinking_at_end(request: AnthropicRequest) -> Iterator[Finding]:
+    """With thinking disabled, an assistant message at the very end holds no thinking."""
+    if not request.turns or request.turns[-1].role != "assistant" or request.thinking not in ("", "disabled"):
+        return
+    # Left out, the setting means disabled on older models; newer ones may think by default.
+    certain = request.thinking == "disabled" or _takes_prefill(request.model)
+    severity: Severity = "reject" if certain else "risk"
+    for block in _thinking_of(request.turns[-1]):
+        yield Finding(block.path, f"a {block.type} block in the final message, and thinking is disabled", severity)
+
+
+def _thinking_of(turn: Turn) -> Iterator[Block]:
+    return (block for block in turn.blocks if block.type in _THINKING)
+
+
+# ANT-30
+@table.rule("ANT-30")
+def no_forced_tool(request: AnthropicRequest) -> Iterator[Finding]:
+    """A tool_choice that forces a call goes without thinking."""
+    choice = request.body.get("tool_choice")
+    forced = choice.get("type") if is_object(choice) else None
+    if forced in ("any", "tool") and request.thinking in _ON:
+        yield Finding("tool_choice.type", f"tool_choice {quoted(forced)} forces a call and thinking is on; drop one")
+
+
+# ANT-31
+@table.rule("ANT-31")
+def redacted_has_data(request: AnthropicRequest) -> Iterator[Finding]:
+    """A redacted_thinking block carries its data."""
+    for block in request.of("redacted_thinking"):
+        if not is_text(block.data.get("data")):
+            seen = kind(block.data["data"]) if "data" in block.data else "missing"
+            yield Finding(f"{block.path}.data", f"data is {seen}; send back what the server gave")

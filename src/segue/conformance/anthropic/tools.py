@@ -1,0 +1,81 @@
+"""Tool declarations of Anthropic bodies: ANT-34 to ANT-36.
+
+Tools of a type other than `custom` are defined by the provider: only their names are looked at, for uniqueness.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from segue.conformance.anthropic.request import AnthropicRequest
+from segue.conformance.rule import Finding, Table
+from segue.conformance.values import is_list, is_object, is_text, kind, quoted
+
+__all__ = ["table"]
+
+table: Table[AnthropicRequest] = Table()
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]+")
+_LONG_NAME = 64
+_LONGEST_NAME = 128
+
+
+# ANT-34
+@table.rule("ANT-34")
+def names_lawful(request: AnthropicRequest) -> Iterator[Finding]:
+    """Tool names, declared and replayed, are letters, digits, `_` and `-`: 64 everywhere, 128 on newer deployments."""
+    for tool in request.tools:
+        if tool.is_custom:
+            yield from _name_findings(f"{tool.path}.name", tool.data.get("name"))
+    for block in request.of("tool_use"):
+        yield from _name_findings(f"{block.path}.name", block.data.get("name"))
+
+
+def _name_findings(path: str, name: object) -> Iterator[Finding]:
+    if not is_text(name):
+        yield Finding(path, f"the name is {kind(name)}; letters, digits, '_' and '-' are expected")
+    elif not _NAME.fullmatch(name):
+        yield Finding(path, f"the name {quoted(name)} has characters besides letters, digits, '_' and '-'")
+    elif len(name) > _LONGEST_NAME:
+        yield Finding(path, f"the name {quoted(name)} has {len(name)} characters; at most {_LONGEST_NAME} are allowed")
+    elif len(name) > _LONG_NAME:
+        seen = f"the name {quoted(name)} has {len(name)} characters"
+        yield Finding(path, f"{seen}; older deployments allow {_LONG_NAME}", "risk")
+
+
+# ANT-35
+@table.rule("ANT-35")
+def names_unique(request: AnthropicRequest) -> Iterator[Finding]:
+    """No two tools of a request have the same name."""
+    first: dict[str, str] = {}
+    for tool in request.tools:
+        name = tool.data.get("name")
+        if is_text(name) and first.setdefault(name, tool.path) != tool.path:
+            yield Finding(f"{tool.path}.name", f"{quoted(name)} is the name of {first[name]} already")
+
+
+# ANT-36
+@table.rule("ANT-36")
+def schema_is_object(request: AnthropicRequest) -> Iterator[Finding]:
+    """The input_schema of a custom tool describes an object."""
+    declared = request.body.get("tools")
+    if declared is not None and not is_list(declared):
+        yield Finding("tools", f"tools is {kind(declared)}; a list is expected")
+    for tool in request.tools:
+        schema = tool.data.get("input_schema")
+        if not tool.is_custom:
+            continue
+        if not is_object(schema):
+            yield Finding(f"{tool.path}.input_schema", f"input_schema is {kind(schema)}; a JSON Schema is expected")
+        elif schema.get("type") != "object":
+            seen = quoted(schema["type"]) if "type" in schema else "missing"
+            yield Finding(f"{tool.path}.input_schema.type", f"the type of the schema is {seen}; 'object' is expected")
+
+
+# ANT-36
+@table.rule("ANT-36", severity="risk")
+def tools_declared(request: AnthropicRequest) -> Iterator[Finding]:
+    """Where messages hold calls or results, at least one tool is declared; gateways enforce it."""
+    if not request.tools and any(block_type in request.kinds for block_type in ("tool_use", "tool_result")):
+        yield Finding("tools", "the messages hold tool blocks and no tool is declared; gateways refuse that")

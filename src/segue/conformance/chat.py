@@ -1,0 +1,207 @@
+"""A Chat Completions body as its rules look at it: messages, calls, and the rounds of calls and results.
+
+A round is one assistant message with calls and the run of tool messages after it. System messages inside a run that
+is still open and goes on after them are kept as intruders, so that the results behind them still count for the round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from segue.conformance.values import is_list, is_object, is_text, kind
+from segue.errors import InputError
+from segue.models import Model
+
+__all__ = ["Call", "ChatRequest", "Message", "Result", "Round", "Tool", "messages_of", "read"]
+
+_ASIDE = frozenset({"system", "developer"})
+
+
+class Message(msgspec.Struct, frozen=True, gc=False):
+    """A message whose role is a string and whose content is null, a string or a list of objects."""
+
+    index: int
+    role: str
+    data: Mapping[str, object]
+
+    @property
+    def path(self) -> str:
+        return f"messages[{self.index}]"
+
+    @property
+    def content(self) -> object:
+        return self.data.get("content")
+
+    def parts(self) -> Iterator[tuple[str, Mapping[str, object]]]:
+        """The parts of a list content with their paths."""
+        content = self.content
+        for position, part in enumerate(content if is_list(content) else ()):
+            if is_object(part):
+                yield f"{self.path}.content[{position}]", part
+
+
+class Call(msgspec.Struct, frozen=True, gc=False):
+    """An entry of `tool_calls`; `data` is empty where the entry is no object."""
+
+    message: int
+    position: int
+    data: Mapping[str, object]
+
+    @property
+    def path(self) -> str:
+        return f"messages[{self.message}].tool_calls[{self.position}]"
+
+    @property
+    def id(self) -> object:
+        return self.data.get("id")
+
+    @property
+    def is_function(self) -> bool:
+        """Whether this is a call of a declared function: custom and built-in calls have other shapes."""
+        return self.data.get("type", "function") in ("function", None)
+
+    @property
+    def function(self) -> Mapping[str, object]:
+        function = self.data.get("function")
+        return function if is_object(function) else {}
+
+
+class Result(msgspec.Struct, frozen=True, gc=False):
+    """A message of role `tool`."""
+
+    message: Message
+
+    @property
+    def path(self) -> str:
+        return self.message.path
+
+    @property
+    def id(self) -> object:
+        return self.message.data.get("tool_call_id")
+
+
+class Round(msgspec.Struct, frozen=True, gc=False):
+    """Calls of one assistant message, the results in the run after it, and system messages inside that run."""
+
+    calls: Sequence[Call]
+    results: list[Result]
+    intruders: list[Message]
+
+    def call_ids(self) -> set[str]:
+        return {call.id for call in self.calls if is_text(call.id)}
+
+    def result_ids(self) -> set[str]:
+        return {result.id for result in self.results if is_text(result.id)}
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """An entry of `tools`; `data` is empty where the entry is no object."""
+
+    index: int
+    data: Mapping[str, object]
+
+    @property
+    def type(self) -> object:
+        return self.data.get("type", "function")
+
+    def inner(self) -> tuple[str, Mapping[str, object]]:
+        """Path and value of the object that holds name and description."""
+        key = "custom" if self.type == "custom" else "function"
+        inner = self.data.get(key)
+        return f"tools[{self.index}].{key}", inner if is_object(inner) else {}
+
+
+class ChatRequest(msgspec.Struct, frozen=True):
+    """The body, read once for all rules."""
+
+    body: Mapping[str, object]
+    model: Model
+    messages: Sequence[Message]
+    calls: Sequence[Call]
+    rounds: Sequence[Round]
+    orphans: Sequence[Result]
+    tools: Sequence[Tool]
+
+
+def messages_of(body: Mapping[str, object]) -> Iterator[tuple[int, str, Mapping[str, object]]]:
+    """Index, role and value of each message; an `InputError` where there are no such messages."""
+    messages = body.get("messages")
+    if not is_list(messages):
+        raise InputError(f"a list of messages is expected, got {kind(messages)}", path="messages")
+    for index, message in enumerate(messages):
+        path = f"messages[{index}]"
+        if not is_object(message):
+            raise InputError(f"a message object is expected, got {kind(message)}", path=path)
+        role = message.get("role")
+        if not isinstance(role, str):
+            raise InputError(f"a role string is expected, got {kind(role)}", path=f"{path}.role")
+        _check_content(message.get("content"), f"{path}.content")
+        yield index, role, message
+
+
+def _check_content(content: object, path: str) -> None:
+    if content is None or isinstance(content, str):
+        return
+    if not is_list(content):
+        raise InputError(f"content is a string or a list, got {kind(content)}", path=path)
+    for position, part in enumerate(content):
+        if not is_object(part):
+            raise InputError(f"an object is expected, got {kind(part)}", path=f"{path}[{position}]")
+
+
+def _calls(message: Message) -> list[Call]:
+    entries = message.data.get("tool_calls")
+    if message.role != "assistant" or not is_list(entries):
+        return []
+    return [Call(message.index, at, entry if is_object(entry) else {}) for at, entry in enumerate(entries)]
+
+
+class _Run:
+    """A round while it is read: which ids are open, and system messages whose place is not known yet."""
+
+    def __init__(self, calls: list[Call]) -> None:
+        self.round = Round(calls, [], [])
+        self.open = self.round.call_ids()
+        self.waiting: list[Message] = []
+
+    def add(self, result: Result) -> None:
+        self.round.results.append(result)
+        self.round.intruders.extend(self.waiting)
+        self.waiting.clear()
+        if is_text(result.id):
+            self.open.discard(result.id)
+
+
+def _rounds(messages: Sequence[Message], calls: Mapping[int, list[Call]]) -> tuple[list[Round], list[Result]]:
+    rounds: list[Round] = []
+    orphans: list[Result] = []
+    run: _Run | None = None
+    for message in messages:
+        if message.role == "tool":
+            if run is None:
+                orphans.append(Result(message))
+            else:
+                run.add(Result(message))
+        elif message.role in _ASIDE and run is not None and run.open:
+            run.waiting.append(message)
+        elif message.index in calls:
+            run = _Run(calls[message.index])
+            rounds.append(run.round)
+        else:
+            run = None
+    return rounds, orphans
+
+
+def read(body: Mapping[str, object], model: Model) -> ChatRequest:
+    """The body as a request; raises `InputError` where it is none."""
+    messages = [Message(*message) for message in messages_of(body)]
+    calls = {message.index: found for message in messages if (found := _calls(message))}
+    rounds, orphans = _rounds(messages, calls)
+    declared = body.get("tools")
+    tools = [
+        Tool(index, tool if is_object(tool) else {}) for index, tool in enumerate(declared if is_list(declared) else ())
+    ]
+    every = [call for found in calls.values() for call in found]
+    return ChatRequest(body, model, messages, every, rounds, orphans, tools)

@@ -1,0 +1,303 @@
+"""The rules of OpenAI Chat Completions (OAI-CHAT-*) that a request body can show.
+
+Every rulebook number is either a check here or a row of `UNSHOWABLE`, never both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from segue.conformance.chat import Call, ChatRequest, Message, read
+from segue.conformance.rule import Book, Finding, Severity, Table
+from segue.conformance.values import is_list, is_object, is_text, kind, quoted, text_of
+from segue.models import Model
+
+__all__ = ["BOOK", "UNSHOWABLE"]
+
+UNSHOWABLE: Mapping[str, str] = {
+    "OAI-CHAT-02": "says what is allowed: ids of any characters",
+    "OAI-CHAT-14": "says what is allowed: the same role twice, any role first or last",
+    "OAI-CHAT-18": "about reply streams; a request body holds no deltas",
+    "OAI-CHAT-19": "about replies; a request body holds no finish_reason",
+    "OAI-CHAT-20": "says what is allowed: calls in the history without tools",
+}
+
+_LONGEST_ID = 40
+_LONGEST_NAME = 64
+_MOST_TOOLS = 128
+_LONGEST_DESCRIPTION = 1024
+_NAME = re.compile(r"[a-zA-Z0-9_-]+")
+_DOTTED_NAME = re.compile(r"[a-zA-Z0-9_.-]+")
+_COMMON_KEYS = frozenset({"role", "content", "name"})
+_KEYS = {
+    "system": _COMMON_KEYS,
+    "developer": _COMMON_KEYS,
+    "user": _COMMON_KEYS,
+    "function": _COMMON_KEYS,
+    # `annotations` stands in replies, and the guide has them appended to the messages as they are.
+    "assistant": _COMMON_KEYS | {"refusal", "audio", "tool_calls", "function_call", "annotations"},
+    "tool": _COMMON_KEYS | {"tool_call_id"},
+}
+_INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "audio", "refusal")
+
+_table: Table[ChatRequest] = Table()
+
+
+# OAI-CHAT-01
+@_table.rule("OAI-CHAT-01")
+def call_id_short(request: ChatRequest) -> Iterator[Finding]:
+    """The id of a tool call is a string of 1 to 40 characters."""
+    for call in request.calls:
+        if not is_text(call.id):
+            yield Finding(f"{call.path}.id", f"the id is {kind(call.id)}; a string of 1 to {_LONGEST_ID} is expected")
+        elif len(call.id) > _LONGEST_ID:
+            seen = f"the id {quoted(call.id)} has {len(call.id)} characters"
+            yield Finding(f"{call.path}.id", f"{seen}; at most {_LONGEST_ID} are allowed")
+
+
+# OAI-CHAT-03
+@_table.rule("OAI-CHAT-03")
+def calls_answered(request: ChatRequest) -> Iterator[Finding]:
+    """Every call is answered by a tool message before any other message."""
+    for call in unanswered(request):
+        yield Finding(call.path, f"no tool message right after it answers the call {quoted(call.id)}")
+
+
+def unanswered(request: ChatRequest) -> Iterator[Call]:
+    """The calls that have an id and no result of that id in their round."""
+    for turn in request.rounds:
+        answered = turn.result_ids()
+        yield from (call for call in turn.calls if is_text(call.id) and call.id not in answered)
+
+
+# OAI-CHAT-04
+@_table.rule("OAI-CHAT-04")
+def results_asked_for(request: ChatRequest) -> Iterator[Finding]:
+    """A tool message answers a call of the assistant message that its run follows."""
+    for result in request.orphans:
+        yield Finding(result.path, f"the result of {quoted(result.id)} follows no assistant message with tool_calls")
+    for turn in request.rounds:
+        asked = turn.call_ids()
+        for result in turn.results:
+            if not is_text(result.id):
+                yield Finding(f"{result.path}.tool_call_id", f"tool_call_id is {kind(result.id)}; it must name a call")
+            elif result.id not in asked:
+                seen = f"{quoted(result.id)} is no call of the assistant message before this run"
+                yield Finding(f"{result.path}.tool_call_id", seen)
+
+
+# OAI-CHAT-05
+@_table.rule("OAI-CHAT-05")
+def one_result_a_call(request: ChatRequest) -> Iterator[Finding]:
+    """No two tool messages of one run bear the same tool_call_id."""
+    for turn in request.rounds:
+        first: dict[str, int] = {}
+        for result in turn.results:
+            if not is_text(result.id):
+                continue
+            earlier = first.setdefault(result.id, result.message.index)
+            if earlier != result.message.index:
+                seen = f"{quoted(result.id)} was answered in messages[{earlier}] already"
+                yield Finding(f"{result.path}.tool_call_id", seen)
+
+
+# OAI-CHAT-06
+@_table.rule("OAI-CHAT-06")
+def ids_unique_in_turn(request: ChatRequest) -> Iterator[Finding]:
+    """The ids of the calls of one assistant message differ."""
+    for turn in request.rounds:
+        seen: set[str] = set()
+        for call in turn.calls:
+            if is_text(call.id) and call.id in seen:
+                yield Finding(f"{call.path}.id", f"{quoted(call.id)} is the id of an earlier call of this message")
+            elif is_text(call.id):
+                seen.add(call.id)
+
+
+# OAI-CHAT-07
+@_table.rule("OAI-CHAT-07")
+def calls_not_empty(request: ChatRequest) -> Iterator[Finding]:
+    """tool_calls, where present, is a list with at least one entry."""
+    for message in request.messages:
+        if message.role != "assistant" or "tool_calls" not in message.data:
+            continue
+        calls = message.data["tool_calls"]
+        severity: Severity = "risk" if calls is None else "reject"
+        if not is_list(calls) or not calls:
+            seen = "an empty list" if is_list(calls) else kind(calls)
+            yield Finding(f"{message.path}.tool_calls", f"tool_calls is {seen}; without calls omit the key", severity)
+
+
+# OAI-CHAT-08
+@_table.rule("OAI-CHAT-08")
+def names_lawful(request: ChatRequest) -> Iterator[Finding]:
+    """Function names, declared and replayed, are 1 to 64 letters, digits, `_` or `-`."""
+    for tool in request.tools:
+        if tool.type in ("function", "custom", None):
+            path, inner = tool.inner()
+            yield from _name_findings(f"{path}.name", inner.get("name"), request.model)
+    for call in request.calls:
+        # OAI-CHAT-09 speaks about replayed names that are missing.
+        if call.is_function and is_text(call.function.get("name")):
+            yield from _name_findings(f"{call.path}.function.name", call.function["name"], request.model)
+
+
+def _name_findings(path: str, name: object, model: Model) -> Iterator[Finding]:
+    if not is_text(name):
+        yield Finding(path, f"the name is {kind(name)}; letters, digits, '_' and '-' are expected")
+    elif len(name) > _LONGEST_NAME:
+        yield Finding(path, f"the name {quoted(name)} has {len(name)} characters; at most {_LONGEST_NAME} are allowed")
+    elif not _NAME.fullmatch(name):
+        dots_seen = model.family == "gpt" and (model.line == "o" or model.at_least(5))
+        severity: Severity = "risk" if dots_seen and _DOTTED_NAME.fullmatch(name) else "reject"
+        yield Finding(path, f"the name {quoted(name)} has characters besides letters, digits, '_' and '-'", severity)
+
+
+# OAI-CHAT-09
+@_table.rule("OAI-CHAT-09")
+def replayed_name_given(request: ChatRequest) -> Iterator[Finding]:
+    """A replayed call names its function."""
+    for call in request.calls:
+        if call.is_function and not is_text(call.function.get("name")):
+            seen = kind(call.function["name"]) if "name" in call.function else "missing"
+            yield Finding(f"{call.path}.function.name", f"the name is {seen}; a non-empty string is expected")
+
+
+# OAI-CHAT-10
+@_table.rule("OAI-CHAT-10")
+def arguments_are_text(request: ChatRequest) -> Iterator[Finding]:
+    """function.arguments is a string holding JSON, never the value itself."""
+    for call in request.calls:
+        if not call.is_function or not call.function:
+            continue
+        arguments = call.function.get("arguments")
+        if not isinstance(arguments, str):
+            seen = kind(arguments) if "arguments" in call.function else "missing"
+            yield Finding(f"{call.path}.function.arguments", f"arguments is {seen}; a JSON string is expected")
+
+
+# OAI-CHAT-11
+@_table.rule("OAI-CHAT-11")
+def assistant_says_something(request: ChatRequest) -> Iterator[Finding]:
+    """Assistant content is null only beside calls, a refusal or audio; as a list it has a part."""
+    for message in request.messages:
+        if message.role != "assistant":
+            continue
+        if message.content is None and not any(message.data.get(key) for key in _INSTEAD_OF_CONTENT):
+            yield Finding(f"{message.path}.content", "content is null and there are no tool_calls in its stead")
+        yield from _no_parts(message)
+
+
+# OAI-CHAT-11
+@_table.rule("OAI-CHAT-11")
+def others_have_content(request: ChatRequest) -> Iterator[Finding]:
+    """Tool, user and system messages have content; as a list it has a part."""
+    for message in request.messages:
+        if message.role in ("assistant", "function"):
+            continue
+        if message.content is None:
+            yield Finding(f"{message.path}.content", f"content is null; a {message.role} message needs it")
+        yield from _no_parts(message)
+
+
+def _no_parts(message: Message) -> Iterator[Finding]:
+    if is_list(message.content) and not message.content:
+        yield Finding(f"{message.path}.content", "content is an empty list; at least one part is expected")
+
+
+# OAI-CHAT-12
+@_table.rule("OAI-CHAT-12")
+def results_are_text(request: ChatRequest) -> Iterator[Finding]:
+    """The content of a tool message is a string or text parts."""
+    for message in request.messages:
+        if message.role != "tool":
+            continue
+        for path, part in message.parts():
+            if part.get("type") != "text":
+                seen = f"a part of type {quoted(part.get('type'))}"
+                yield Finding(path, f"{seen}; a tool message holds text only, media belong in a later user message")
+
+
+# OAI-CHAT-13
+@_table.rule("OAI-CHAT-13", severity="risk")
+def no_error_flag(request: ChatRequest) -> Iterator[Finding]:
+    """There is no is_error on tool messages."""
+    for message in request.messages:
+        if message.role == "tool" and "is_error" in message.data:
+            yield Finding(f"{message.path}.is_error", "this API has no error flag; say it in the content")
+
+
+# OAI-CHAT-15
+@_table.rule("OAI-CHAT-15")
+def no_system_inside_run(request: ChatRequest) -> Iterator[Finding]:
+    """No system or developer message stands between a call and its result."""
+    for turn in request.rounds:
+        for message in turn.intruders:
+            opener = f"messages[{turn.calls[0].message}]"
+            yield Finding(message.path, f"a {message.role} message stands among the tool results of {opener}")
+
+
+# OAI-CHAT-16
+@_table.rule("OAI-CHAT-16")
+def tools_within_limits(request: ChatRequest) -> Iterator[Finding]:
+    """At most 128 tools, descriptions of at most 1024 characters."""
+    declared = request.body.get("tools")
+    if declared is not None and not is_list(declared):
+        yield Finding("tools", f"tools is {kind(declared)}; a list is expected")
+    if len(request.tools) > _MOST_TOOLS:
+        yield Finding("tools", f"{len(request.tools)} tools; at most {_MOST_TOOLS} are allowed")
+    for tool in request.tools:
+        path, inner = tool.inner()
+        length = len(text_of(inner.get("description")))
+        if length > _LONGEST_DESCRIPTION:
+            seen = f"the description has {length} characters"
+            yield Finding(f"{path}.description", f"{seen}; at most {_LONGEST_DESCRIPTION} are allowed")
+
+
+# OAI-CHAT-17
+@_table.rule("OAI-CHAT-17")
+def no_effort_with_functions(request: ChatRequest) -> Iterator[Finding]:
+    """The newest reasoning models take function tools here only without reasoning_effort."""
+    effort = request.body.get("reasoning_effort")
+    if effort in (None, "none") or all(tool.type == "custom" for tool in request.tools):
+        return
+    model = request.model
+    severity: Severity = "reject" if model.family == "gpt" and model.at_least(5, 6) else "risk"
+    seen = f"reasoning_effort {quoted(effort)} beside function tools"
+    yield Finding("reasoning_effort", f"{seen}; newest models want 'none' here, or the Responses API", severity)
+
+
+# OAI-CHAT-21
+@_table.rule("OAI-CHAT-21")
+def call_type_known(request: ChatRequest) -> Iterator[Finding]:
+    """A call is of type function, or of type custom with a name and a string as its input."""
+    for call in request.calls:
+        call_type = call.data.get("type")
+        if call_type == "custom":
+            custom = call.data.get("custom")
+            for key in ("name", "input"):
+                value = custom.get(key) if is_object(custom) else None
+                if not isinstance(value, str):
+                    yield Finding(f"{call.path}.custom.{key}", f"{key} is {kind(value)}; a string is expected")
+        elif call_type is None:
+            yield Finding(f"{call.path}.type", "the call has no type; 'function' or 'custom' is expected", "risk")
+        elif call_type != "function":
+            yield Finding(f"{call.path}.type", f"the type is {quoted(call_type)}; 'function' or 'custom' is expected")
+
+
+# OAI-CHAT-22
+@_table.rule("OAI-CHAT-22", severity="risk")
+def no_foreign_keys(request: ChatRequest) -> Iterator[Finding]:
+    """Messages hold documented keys only; some deployments reject any other."""
+    for message in request.messages:
+        known = _KEYS.get(message.role)
+        if known is None or message.data.keys() <= known:
+            continue
+        for key in message.data:
+            # OAI-CHAT-13 speaks about the flag.
+            if key not in known and not (key == "is_error" and message.role == "tool"):
+                yield Finding(f"{message.path}.{key}", f"{quoted(key)} is no key of {message.role} messages here")
+
+
+BOOK: Book[ChatRequest] = Book("openai-chat", read, tuple(_table), UNSHOWABLE)

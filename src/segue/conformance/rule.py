@@ -1,0 +1,157 @@
+"""A rule, the findings it makes, and the verdict they add up to.
+
+Each check bears the number of the rulebook; a table of rules is plain data that the docs, the CLI and the tests
+iterate. Judging never changes the body.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, Literal, TypeVar
+
+import msgspec
+
+from segue.models import Model, identify
+
+__all__ = ["EVERY_MODEL", "Book", "Finding", "Holds", "Rule", "Severity", "Table", "Verdict", "Violation"]
+
+Severity = Literal["reject", "risk"]
+R = TypeVar("R")
+
+
+class Violation(msgspec.Struct, frozen=True, gc=False):
+    """One broken rule at one place.
+
+    `reject`: the provider answers with an error. `risk`: degraded output, or an error on some deployments only.
+    """
+
+    rule: str
+    path: str
+    message: str
+    severity: Severity
+
+    def __str__(self) -> str:
+        return f"{self.rule} {self.severity} at {self.path or 'the body'}: {self.message}"
+
+
+class Finding(msgspec.Struct, frozen=True, gc=False):
+    """What a check saw. `severity` only where this finding differs from its rule's."""
+
+    path: str
+    message: str
+    severity: Severity | None = None
+
+
+class Holds(msgspec.Struct, frozen=True):
+    """The models a rule holds for: `models` for readers, `test` for the judge."""
+
+    models: str
+    test: Callable[[Model], bool]
+
+
+def _always(_: Model) -> bool:
+    return True
+
+
+EVERY_MODEL = Holds("every model", _always)
+
+
+class Rule(msgspec.Struct, Generic[R], frozen=True):
+    """A check with its rulebook number. A number may have several checks, told apart by `name`."""
+
+    number: str
+    name: str
+    says: str
+    severity: Severity
+    holds: Holds
+    check: Callable[[R], Iterator[Finding]]
+
+    def violations(self, request: R) -> Iterator[Violation]:
+        """Every place where the request breaks this rule."""
+        for finding in self.check(request):
+            yield Violation(self.number, finding.path, finding.message, finding.severity or self.severity)
+
+
+class Table(Generic[R]):
+    """The rules of one module in the order of their definition."""
+
+    def __init__(self) -> None:
+        self._rules: list[Rule[R]] = []
+
+    def rule(
+        self, number: str, *, severity: Severity = "reject", holds: Holds = EVERY_MODEL
+    ) -> Callable[[Callable[[R], Iterator[Finding]]], Callable[[R], Iterator[Finding]]]:
+        """Enters the decorated generator as a check of this rule; its docstring becomes what the rule says."""
+
+        def enter(check: Callable[[R], Iterator[Finding]]) -> Callable[[R], Iterator[Finding]]:
+            says = " ".join((check.__doc__ or "").split())
+            self._rules.append(Rule(number, check.__name__, says, severity, holds, check))
+            return check
+
+        return enter
+
+    def __iter__(self) -> Iterator[Rule[R]]:
+        return iter(self._rules)
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """True when the provider would take the body: no `reject` among the violations."""
+
+    api: str
+    model: str | None
+    violations: tuple[Violation, ...]
+
+    def __iter__(self) -> Iterator[Violation]:
+        return iter(self.violations)
+
+    def __len__(self) -> int:
+        return len(self.violations)
+
+    def __bool__(self) -> bool:
+        return all(violation.severity != "reject" for violation in self.violations)
+
+    def __repr__(self) -> str:
+        numbers = ", ".join(dict.fromkeys(violation.rule for violation in self.violations))
+        return f"<Verdict {self.api}: {'accepted' if self else 'rejected'}{f' ({numbers})' if numbers else ''}>"
+
+    def __str__(self) -> str:
+        target = f"{self.api} ({self.model})" if self.model else self.api
+        head = f"{target}: {'accepted' if self else 'rejected'}, {len(self)} violation{'' if len(self) == 1 else 's'}"
+        return "\n".join([head, *(f"  {violation}" for violation in self.violations)])
+
+    def to_dict(self) -> dict[str, object]:
+        """The verdict as plain JSON values."""
+        return {
+            "api": self.api,
+            "model": self.model,
+            "accepted": bool(self),
+            "violations": [msgspec.to_builtins(violation) for violation in self.violations],
+        }
+
+
+_INDEX = re.compile(r"\[(\d+)\]")
+
+
+def _place(violation: Violation) -> tuple[bool, list[int]]:
+    """Sort key: what stands outside the messages first, then the messages in their order."""
+    path = violation.path
+    return path.startswith("messages"), [int(index) for index in _INDEX.findall(path)]
+
+
+class Book(msgspec.Struct, Generic[R], frozen=True):
+    """All rules of one API, the reading they check, and why the other rulebook numbers have no check."""
+
+    api: str
+    read: Callable[[Mapping[str, object], Model], R]
+    rules: tuple[Rule[R], ...]
+    unshowable: Mapping[str, str]
+
+    def judge(self, body: Mapping[str, object], model: str | None) -> Verdict:
+        """The verdict on a body. A body that is not this API's at all is an `InputError`."""
+        named = body.get("model")
+        name = model or (named if isinstance(named, str) and named else None)
+        known = identify(name)
+        request = self.read(body, known)
+        found = [v for rule in self.rules if rule.holds.test(known) for v in rule.violations(request)]
+        return Verdict(self.api, name, tuple(sorted(found, key=_place)))

@@ -1,0 +1,62 @@
+"""Reading decoded JSON without trusting it: what a value is, and how to name it in a message.
+
+Nothing here raises: every function takes any value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeGuard
+
+__all__ = ["is_list", "is_object", "is_text", "kind", "listed", "quoted", "text_of"]
+
+_LONGEST_QUOTE = 80
+_LONGEST_LIST = 5
+
+
+def is_object(value: object) -> TypeGuard[Mapping[str, object]]:
+    """Whether this is a JSON object."""
+    return isinstance(value, Mapping)
+
+
+def is_list(value: object) -> TypeGuard[Sequence[object]]:
+    """Whether this is a JSON array."""
+    return isinstance(value, list | tuple)
+
+
+def is_text(value: object) -> TypeGuard[str]:
+    """Whether this is a string that says something: not empty."""
+    return isinstance(value, str) and value != ""
+
+
+def text_of(value: object) -> str:
+    """The string itself, and `""` for everything else."""
+    return value if isinstance(value, str) else ""
+
+
+def kind(value: object) -> str:
+    """The JSON type with its article."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, int | float):
+        return "a number"
+    if isinstance(value, str):
+        return "a string" if value else "an empty string"
+    return "a list" if is_list(value) else "an object" if is_object(value) else f"a {type(value).__name__}"
+
+
+def quoted(value: object) -> str:
+    """A string in quotes, cut where it is long; anything else by its kind."""
+    if not isinstance(value, str):
+        return kind(value)
+    return repr(value) if len(value) <= _LONGEST_QUOTE else f"{value[:_LONGEST_QUOTE]!r}…"
+
+
+def listed(names: Iterable[str]) -> str:
+    """A few names in a row, the rest counted."""
+    every = list(names)
+    shown = ", ".join(quoted(name) for name in every[:_LONGEST_LIST])
+    rest = len(every) - _LONGEST_LIST
+    return f"{shown} and {rest} more" if rest > 0 else shown

@@ -1,0 +1,100 @@
+"""What a target wants of a transcript, as data: one row for each API and generation of models.
+
+The passes read these rows and nothing else of a provider. A new API is a new row, never a new branch.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+__all__ = ["TEXTS", "Demands", "Policy"]
+
+
+class Demands(Struct, frozen=True):
+    """The target's row. The defaults are those of an API that takes anything."""
+
+    api: str
+    """The wire or dialect: a block whose `native.api` is this one is at home."""
+    provider: str
+    """Who makes ids and reasoning there."""
+
+    results: Literal["each", "joint"] = "each"
+    """One message a result, or all results of a turn in one message with the human's words after them."""
+    call_order: bool = False
+    """Results stand in call order at home too, because ids are not looked at."""
+    unique_ids: Literal["turn", "conversation"] = "turn"
+    own_id: str = r".+"
+    """The pattern of ids that the target takes back as they are."""
+    alternation: Literal["free", "merged"] = "free"
+    """`merged`: neighbours of one role count as one message, so abroad they are made one."""
+    bridge: bool = False
+    """An assistant must stand between a result and the human's next words."""
+    first: Literal["any", "human"] = "any"
+    ending: Literal["free", "prefill", "human"] = "free"
+    """What an assistant at the end means: a turn like any other, the start of the answer, or an error."""
+    prefill_while_reasoning: bool = True
+    """Whether a prefill is lawful while reasoning is switched on."""
+    blank_ending: bool = True
+    """Whether a prefill may end in white space."""
+
+    system: Literal["top", "inline"] = "inline"
+    later_system: Literal["developer", "system", "text"] = "developer"
+
+    reasoning: Literal["none", "signed", "plain"] = "none"
+    """What of its own reasoning the target takes back: nothing, what it signed, or its plain text."""
+    reasoning_bound: Literal["provider", "model", "prefix"] = "provider"
+    reasoning_on_calls: bool = False
+    """Every message with calls must carry reasoning; a placeholder stands in where there is none."""
+    reasoning_refuses_tools: bool = False
+    """Reasoning can't be asked for beside declared functions."""
+    reasoning_opens_loop: bool = False
+    """While reasoning is on, an open exchange must begin with it."""
+    reasoning_forbids_forced_choice: bool = False
+    reasoning_at_end: bool = True
+    """Whether a final assistant message may hold reasoning while reasoning is off."""
+
+    error_flag: bool = False
+    empty_text: Literal["kept", "refused"] = "kept"
+    """Whether a text block may be empty (a message of blanks alone counts as empty too)."""
+    empty_messages: frozenset[str] = frozenset({"human", "ai", "system"})
+    """Speakers whose messages may be without any content."""
+    media_human: frozenset[str] = frozenset()
+    media_ai: frozenset[str] = frozenset()
+    media_results: frozenset[str] = frozenset()
+    media_in_errors: bool = True
+    tools_wanted: bool = False
+    """At least one tool must be declared where the history has calls."""
+
+
+class Policy(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the caller chooses; the default first."""
+
+    ids: Literal["auto", "canonical", "native"] = "auto"
+    reasoning: Literal["native", "text", "none"] = "native"
+    hosted: Literal["pair", "text", "drop"] = "pair"
+    pending: Literal["complete", "keep"] = "complete"
+    orphans: Literal["text", "drop"] = "text"
+
+
+class TEXTS:
+    """Every word that segue puts into a conversation of its own accord."""
+
+    interrupted = "[interrupted: no result was recorded]"
+    cancelled = "[cancelled before it finished]"
+    error = "[error] {content}"
+    compressed = "[result removed to save space]"
+    orphan = "[result of {tool}; its call is no longer part of this conversation]"
+    bridge = "[continued]"
+    head = "[continued]"
+    tail = "Continue."
+    unsupported = "[{kind} not supported here]"
+    undisclosed = "[run by the provider, output not disclosed]"
+    media_moved = "[{kind} follows]"
+    media_label = "[{kind} from the result of {tool}]"
+    system = "[system] {content}"
+    reasoning = "[reasoning] {content}"
+    hosted_call = "[{tool} was run by the provider: {arguments}]"
+    hosted_result = "[result of {tool}, run by the provider] {content}"
+    no_reasoning = "."

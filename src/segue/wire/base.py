@@ -1,0 +1,70 @@
+"""The shape of a wire: one frozen value with all that segue can do with an API.
+
+`parse_*` comes in, `render_*` goes out. A dialect is another value on the same functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from segue.canonical.request import Reply, Request
+from segue.models import Model
+from segue.render.demands import Demands
+from segue.render.report import Report
+from segue.render.transcript import Transcript
+from segue.wire.idmap import IdMap, IdScheme
+from segue.wire.names import NameMap, NameRule
+
+__all__ = ["ApiError", "Fetch", "Projection", "Wire"]
+
+JsonObject = dict[str, Any]
+Fetch = Callable[[str], tuple[bytes, str]]
+"""Gives the bytes and the media type behind a URL. The core itself fetches nothing."""
+
+
+@dataclass(frozen=True)
+class Projection:
+    """How canonical ids and tool names are spelled on the target, and where to write down what did not fit."""
+
+    ids: IdMap
+    names: NameMap
+    report: Report
+    fetch: Fetch | None = None
+
+
+@dataclass(frozen=True)
+class ApiError:
+    """A provider's error body, in any API's terms."""
+
+    status: int
+    message: str
+    kind: str = "invalid_request_error"
+    code: str | None = None
+    param: str | None = None
+
+
+@dataclass(frozen=True)
+class Wire:
+    """An API. `demands` gives the row for a model; `default_model` holds where none is named."""
+
+    name: str
+    kind: Literal["wire", "dialect", "text"]
+    provider: str
+    title: str
+    default_model: str
+    tool_format: str
+    demands: Callable[[Model], Demands]
+    ids: Callable[[Model], IdScheme]
+    names: NameRule
+    parse_request: Callable[[Mapping[str, Any]], Request]
+    render_request: Callable[[Transcript, Projection], JsonObject]
+    parse_reply: Callable[[Mapping[str, Any]], Reply]
+    render_reply: Callable[[Reply, Projection], JsonObject]
+    parse_error: Callable[[int, Mapping[str, Any]], ApiError]
+    render_error: Callable[[ApiError], JsonObject]
+    custom_tools: bool = False
+    """Whether calls with free text exist there."""
+    on: str | None = None
+    """The wire that a dialect is spoken on."""

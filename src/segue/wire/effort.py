@@ -1,0 +1,31 @@
+"""Effort ⇄ budget of thinking tokens, by one table."""
+
+from __future__ import annotations
+
+from segue.canonical.request import Effort
+
+__all__ = ["budget_of", "effort_of"]
+
+_BUDGETS: dict[Effort, int] = {
+    "minimal": 1024,
+    "low": 2048,
+    "medium": 8192,
+    "high": 16384,
+    "xhigh": 32768,
+    "max": 65536,
+}
+
+
+def budget_of(effort: Effort) -> int:
+    """Tokens for an effort; 0 for `none`."""
+    return _BUDGETS.get(effort, 0)
+
+
+def effort_of(budget: int, *, known: tuple[Effort, ...] = ("low", "medium", "high")) -> Effort:
+    """The smallest effort of those `known` whose budget covers this one, else the largest."""
+    if budget <= 0:
+        return "none"
+    for effort in known:
+        if _BUDGETS[effort] >= budget:
+            return effort
+    return known[-1]

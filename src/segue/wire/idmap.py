@@ -1,0 +1,161 @@
+"""Canonical ids to the ids of a target: one to one over the whole transcript, and the same for a call and its result.
+
+Ids are assigned in transcript order. The first holder of an id keeps it; a later collision gets the projection of its
+canonical id, then a salt counted up. So what stands earlier never depends on what comes later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+
+from msgspec import Struct
+
+from segue.canonical.blocks import Message, ToolCall, calls_of
+from segue.canonical.ids import is_canonical, short_hash
+from segue.errors import ProjectionError
+from segue.render.transcript import Transcript
+
+__all__ = ["IdMap", "IdScheme", "kimi_scheme", "nine_characters", "prefix_scheme"]
+
+_CANONICAL_PREFIX = "hist_tool_"
+
+
+class IdScheme(Struct, frozen=True):
+    """How a target's ids are made. `make(call, name, ordinal, salt)`: `name` is spelled as the target spells it."""
+
+    name: str
+    lawful: str
+    make: Callable[[ToolCall, str, int, int], str]
+    counts: bool = False
+    """Whether ids hold an index: then an index that is taken counts up, whatever the name."""
+
+    def takes(self, raw_id: str) -> bool:
+        return re.fullmatch(self.lawful, raw_id) is not None
+
+
+def _suffix(call_id: str) -> str:
+    return call_id[len(_CANONICAL_PREFIX) :] if is_canonical(call_id) else short_hash(call_id)
+
+
+def prefix_scheme(name: str, prefix: str, *, limit: int, lawful: str) -> IdScheme:
+    """`prefix` and the canonical suffix; a hash of the suffix where that is too long."""
+
+    def make(call: ToolCall, _spelled: str, _ordinal: int, salt: int) -> str:
+        suffix = _suffix(call.id)
+        if salt:
+            suffix = short_hash(f"{suffix}|{salt}")
+        elif len(prefix) + len(suffix) > limit:
+            suffix = short_hash(suffix)
+        return prefix + suffix
+
+    return IdScheme(name, lawful, make)
+
+
+def kimi_scheme() -> IdScheme:
+    """`functions.{tool}:{index}`, the index counted over the whole transcript (KIM-01)."""
+
+    def make(_call: ToolCall, spelled: str, ordinal: int, salt: int) -> str:
+        return f"functions.{spelled}:{ordinal + salt}"
+
+    return IdScheme("kimi", r"(?:functions\.)?[a-zA-Z0-9_-]+:\d+", make, counts=True)
+
+
+def nine_characters() -> IdScheme:
+    """Nine letters and digits from a hash of the canonical id and the salt (MIS-01)."""
+    alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+    def make(call: ToolCall, _spelled: str, _ordinal: int, salt: int) -> str:
+        number = int.from_bytes(sha256(f"{call.id}|{salt}".encode()).digest())
+        characters: list[str] = []
+        for _ in range(9):
+            number, digit = divmod(number, 62)
+            characters.append(alphabet[digit])
+        return "".join(characters)
+
+    return IdScheme("mistral", r"[a-zA-Z0-9]{9}", make)
+
+
+class IdMap:
+    """The ids of one request. Calls of a reply that comes later may be added with `assign`."""
+
+    def __init__(self, scheme: IdScheme, *, provider: str, policy: str = "auto", repeats: bool = False) -> None:
+        self._scheme = scheme
+        self._provider = provider
+        self._policy = policy
+        self._repeats = repeats
+        self._out: dict[str, str] = {}
+        self._taken: set[str] = set()
+        self._indexes: set[int] = set()
+        self._ordinal = 0
+
+    @classmethod
+    def project(cls, transcript: Transcript, scheme: IdScheme, spell: Callable[[str], str]) -> IdMap:
+        """The ids of every call in a transcript."""
+        made = cls(
+            scheme,
+            provider=transcript.demands.provider,
+            policy=transcript.policy.ids,
+            repeats=transcript.demands.unique_ids == "turn",
+        )
+        made.add_messages(transcript.messages, spell)
+        return made
+
+    def add_messages(self, messages: Iterable[Message], spell: Callable[[str], str]) -> None:
+        for message in messages:
+            calls = calls_of(message)
+            in_turn: set[str] = set()
+            for call in calls:
+                in_turn.add(self.assign(call, spell(call.name), in_turn))
+
+    def assign(self, call: ToolCall, spelled: str, in_turn: set[str] | None = None) -> str:
+        """The id of a call, given at its first sight and kept."""
+        known = self._out.get(call.id)
+        if known is not None:
+            return known
+        ordinal, self._ordinal = self._ordinal, self._ordinal + 1
+        made = self._own(call, spelled, in_turn or set()) or self._made(call, spelled, ordinal)
+        self._out[call.id] = made
+        self._taken.add(made)
+        if self._scheme.counts:
+            self._indexes.add(_index_of(made))
+        return made
+
+    def _own(self, call: ToolCall, spelled: str, in_turn: set[str]) -> str | None:
+        """The provider's own id where policy, the target and uniqueness allow it."""
+        raw_id = call.origin.raw_id
+        if raw_id is None or self._policy == "canonical" or not self._scheme.takes(raw_id):
+            return None
+        if call.origin.provider != self._provider and self._policy != "native":
+            return None
+        if self._scheme.counts and raw_id.removeprefix("functions.").rsplit(":", 1)[0] != spelled:
+            return None
+        at_home = call.origin.provider == self._provider
+        taken = in_turn if self._repeats and at_home else self._taken
+        return None if raw_id in taken else raw_id
+
+    def _made(self, call: ToolCall, spelled: str, ordinal: int) -> str:
+        for salt in range(len(self._taken) + 1):
+            made = self._scheme.make(call, spelled, ordinal, salt)
+            if made not in self._taken and not (self._scheme.counts and _index_of(made) in self._indexes):
+                return made
+        raise ProjectionError(f"no {self._scheme.name} id could be made for {call.id}")
+
+    def render(self, call_id: str) -> str:
+        """The target's id of a call that was assigned one."""
+        try:
+            return self._out[call_id]
+        except KeyError:
+            raise ProjectionError(f"{call_id} is not a call of this transcript") from None
+
+    def __contains__(self, call_id: str) -> bool:
+        return call_id in self._out
+
+    @property
+    def scheme(self) -> str:
+        return self._scheme.name
+
+
+def _index_of(wire_id: str) -> int:
+    return int(wire_id.rsplit(":", 1)[1])

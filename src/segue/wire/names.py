@@ -1,0 +1,62 @@
+"""Tool names as a target can spell them: one to one, and back again on replies.
+
+A name that the target takes stays. Any other gets its forbidden characters replaced and a hash of the whole name
+behind it, so what a name becomes never depends on which other names there are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from segue.canonical.ids import short_hash
+from segue.errors import ProjectionError
+
+__all__ = ["NameMap", "NameRule"]
+
+_HASH = 8
+
+
+class NameRule(Struct, frozen=True):
+    """`allowed` is a character class; names are 1 to `limit` characters of it."""
+
+    allowed: str = "a-zA-Z0-9_-"
+    limit: int = 64
+
+    def project(self, name: str) -> str:
+        if re.fullmatch(rf"[{self.allowed}]{{1,{self.limit}}}", name):
+            return name
+        readable = re.sub(rf"[^{self.allowed}]", "_", name)[: self.limit - _HASH - 1]
+        digest = re.sub("[^a-z0-9]", "0", short_hash(name, _HASH).lower())
+        return f"{readable or 'tool'}_{digest}"
+
+
+class NameMap:
+    """The names of one request, both ways."""
+
+    def __init__(self, rule: NameRule, names: Iterable[str] = ()) -> None:
+        self._rule = rule
+        self._out: dict[str, str] = {}
+        self._back: dict[str, str] = {}
+        for name in names:
+            self.render(name)
+
+    def render(self, name: str) -> str:
+        """The target's spelling."""
+        spelled = self._out.get(name)
+        if spelled is None:
+            spelled = self._rule.project(name)
+            if self._back.setdefault(spelled, name) != name:
+                raise ProjectionError(f"the tool names {name!r} and {self._back[spelled]!r} both become {spelled!r}")
+            self._out[name] = spelled
+        return spelled
+
+    def parse(self, spelled: str) -> str:
+        """The name that the target's spelling stands for; a name we never gave stays as it is."""
+        return self._back.get(spelled, spelled)
+
+    @property
+    def changed(self) -> list[tuple[str, str]]:
+        return [(name, spelled) for name, spelled in self._out.items() if name != spelled]

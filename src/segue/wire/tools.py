@@ -1,0 +1,94 @@
+"""Arguments and tool declarations in the shapes that targets want.
+
+A target that wants an object always gets one: `{"input": text}` for free text, `{"_raw": text}` for text that is not
+JSON, `{"value": …}` for any other value. A target that wants text gets the exact text where there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from segue.canonical.blocks import ToolCall
+from segue.canonical.jsontext import write_text
+from segue.canonical.request import Tool
+from segue.render.report import Report
+
+__all__ = [
+    "STUB_TOOL",
+    "free_text_back",
+    "object_schema",
+    "render_arguments_object",
+    "render_arguments_text",
+    "without_custom_tools",
+]
+
+FREE_TEXT = "input"
+# Declared where a target wants tools because the history has calls, and the request brought none.
+STUB_TOOL = Tool("unavailable_tool", "No tool can be called at present.", {"type": "object", "properties": {}})
+
+
+def render_arguments_object(call: ToolCall, report: Report) -> dict[str, Any]:
+    """The arguments as an object."""
+    if call.arguments_text is not None and call.arguments is None:
+        report.add(
+            "argument", "arguments that are not valid JSON are sent as `_raw`", call_id=call.id, subject=call.name
+        )
+        return {"_raw": call.arguments_text}
+    if isinstance(call.arguments, dict):
+        return cast("dict[str, Any]", call.arguments)
+    if call.arguments is None:
+        return {}
+    key = FREE_TEXT if call.kind == "custom" else "value"
+    report.add("argument", f"arguments that are no object are sent as `{key}`", call_id=call.id, subject=call.name)
+    return {key: call.arguments}
+
+
+def render_arguments_text(call: ToolCall, report: Report) -> str:
+    """The arguments as JSON text; a free-text call to a target without such calls is wrapped."""
+    if call.kind == "custom":
+        return write_text(render_arguments_object(call, report))
+    if call.arguments_text is not None and call.arguments is None:
+        return call.arguments_text
+    return write_text({} if call.arguments is None else call.arguments)
+
+
+def free_text_back(call: ToolCall, custom_names: frozenset[str]) -> ToolCall:
+    """A reply's call to a tool that the caller declared as free text, unwrapped again."""
+    if call.name not in custom_names or call.kind == "custom" or not isinstance(call.arguments, dict):
+        return call
+    arguments = cast("dict[str, Any]", call.arguments)
+    if set(arguments) != {FREE_TEXT} or not isinstance(arguments[FREE_TEXT], str):
+        return call
+    return msgspec.structs.replace(call, kind="custom", arguments=arguments[FREE_TEXT], native=None)
+
+
+def without_custom_tools(tools: Sequence[Tool], report: Report) -> list[Tool]:
+    """Free-text tools declared as functions that take one string."""
+    declared: list[Tool] = []
+    for tool in tools:
+        if tool.kind == "custom":
+            report.add("tools", "a free-text tool is declared as a function with one string", subject=tool.name)
+            tool = msgspec.structs.replace(tool, kind="function", parameters=_free_text_schema(tool), native=None)
+        declared.append(tool)
+    return declared
+
+
+def _free_text_schema(tool: Tool) -> dict[str, Any]:
+    text: dict[str, Any] = {"type": "string"}
+    if tool.grammar is not None:
+        text["description"] = f"Must follow this format: {write_text(tool.grammar)}"
+    return {"type": "object", "properties": {FREE_TEXT: text}, "required": [FREE_TEXT]}
+
+
+def object_schema(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The schema as one of an object, which is what arguments become (`{"value": …}` for any other value)."""
+    if not parameters:
+        return {"type": "object", "properties": {}}
+    if parameters.get("type") == "object":
+        return dict(parameters)
+    if "type" not in parameters:
+        return {"type": "object", **parameters}
+    return {"type": "object", "properties": {"value": dict(parameters)}, "required": ["value"]}

@@ -1,0 +1,422 @@
+"""Bodies for Anthropic Messages: each row breaks one rule."""
+
+from __future__ import annotations
+
+from .case import Body, Case
+
+TOOL: Body = {"name": "f", "input_schema": {"type": "object"}}
+TEXT: Body = {"type": "text", "text": "t"}
+IMAGE: Body = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
+SIGNED: Body = {"type": "thinking", "thinking": "x", "signature": "EqQBCgIYAhIM"}
+Q: Body = {"role": "user", "content": "q"}
+A: Body = {"role": "assistant", "content": "a"}
+
+
+def user(*blocks: Body) -> Body:
+    return {"role": "user", "content": list(blocks)}
+
+
+def assistant(*blocks: Body) -> Body:
+    return {"role": "assistant", "content": list(blocks)}
+
+
+def use(call_id: object = "toolu_1", **more: object) -> Body:
+    return {"type": "tool_use", "id": call_id, "name": "f", "input": {}, **more}
+
+
+def result(call_id: object = "toolu_1", **more: object) -> Body:
+    return {"type": "tool_result", "tool_use_id": call_id, "content": "r", **more}
+
+
+def server(call_id: object = "srvtoolu_1") -> Body:
+    return {"type": "server_tool_use", "id": call_id, "name": "web_search", "input": {}}
+
+
+def found(*entries: Body, call_id: object = "srvtoolu_1") -> Body:
+    return {"type": "web_search_tool_result", "tool_use_id": call_id, "content": list(entries)}
+
+
+def mcp(call_id: str = "mcptoolu_1") -> Body:
+    return {"type": "mcp_tool_use", "id": call_id, "name": "f", "server_name": "s", "input": {}}
+
+
+def body(*messages: Body, **more: object) -> Body:
+    return {"messages": [Q, *messages], "tools": [TOOL], **more}
+
+
+def declares(**tool: object) -> Body:
+    return {"messages": [Q], "tools": [{**TOOL, **tool}]}
+
+
+HIT: Body = {"type": "web_search_result", "title": "t", "url": "u", "encrypted_content": "Eo8C"}
+NO_SEAL = {key: value for key, value in HIT.items() if key != "encrypted_content"}
+MCP_FOUND: Body = {"type": "mcp_tool_result", "tool_use_id": "mcptoolu_1", "content": "r"}
+ON: Body = {"type": "enabled", "budget_tokens": 1024}
+OLD = "claude-sonnet-4-5-20250929"
+NEW = "claude-opus-4-6"
+OK = body(assistant(use()), user(result()))
+
+CASES = (
+    Case(
+        "ANT-01",
+        "Kimi id",
+        body(assistant(use("functions.f:0")), user(result("functions.f:0"))),
+        body(assistant(use("call_any-1")), user(result("call_any-1"))),
+        ("messages[1].content[0].id", "messages[2].content[0].tool_use_id"),
+    ),
+    Case("ANT-01", "a number", body(assistant(use(1))), OK, ("messages[1].content[0].id",)),
+    Case(
+        "ANT-01",
+        "line break",
+        body(assistant(use("a\n")), user(result("a\n"))),
+        OK,
+        ("messages[1].content[0].id", "messages[2].content[0].tool_use_id"),
+    ),
+    Case(
+        "ANT-01",
+        "no tool_use_id",
+        body(assistant(use()), user(result(), {"type": "tool_result", "content": "r"})),
+        OK,
+        ("messages[2].content[1].tool_use_id",),
+    ),
+    Case(
+        "ANT-02",
+        "client id",
+        body(assistant(server("toolu_1"), TEXT), Q),
+        body(assistant(server(), TEXT), Q),
+        ("messages[1].content[0].id",),
+    ),
+    Case(
+        "ANT-03",
+        "in a later turn",
+        body(assistant(use()), user(result()), assistant(use()), user(result())),
+        body(assistant(use()), user(result()), assistant(use("toolu_2")), user(result("toolu_2"))),
+        ("messages[3].content[0].id",),
+    ),
+    Case("ANT-04", "user text", body(assistant(use()), Q), OK, ("messages[1].content[0]",)),
+    Case("ANT-04", "at the end", body(assistant(use())), OK, ("messages[1].content[0]",)),
+    Case(
+        "ANT-04",
+        "one of two",
+        body(assistant(use("a"), use("b")), user(result("b"))),
+        body(assistant(use("a"), use("b")), user(result("b")), user(result("a"), TEXT)),
+        ("messages[1].content[0]",),
+    ),
+    Case(
+        "ANT-04",
+        "text behind it (ANT-40)",
+        body(assistant(use(), TEXT), Q),
+        body(assistant(use(), TEXT), user(result())),
+        ("messages[1].content[0]",),
+    ),
+    Case(
+        "ANT-04",
+        "in a user message",
+        body(user(use())),
+        OK,
+        ("messages[1].content[0]",),
+    ),
+    Case(
+        "ANT-05",
+        "text first",
+        body(assistant(use()), user(TEXT, result())),
+        body(assistant(use()), user(result(), TEXT)),
+        ("messages[2].content[1]",),
+    ),
+    Case(
+        "ANT-05",
+        "text in the message before (ANT-21)",
+        body(assistant(use("a"), use("b")), user(result("a"), TEXT), user(result("b"))),
+        body(assistant(use("a"), use("b")), user(result("a")), user(result("b"), TEXT), Q),
+        ("messages[3].content[0]",),
+    ),
+    Case("ANT-07", "first message", {"messages": [user(result())], "tools": [TOOL]}, OK, ("messages[0].content[0]",)),
+    Case(
+        "ANT-07",
+        "of an older turn",
+        body(assistant(use()), user(result()), A, user(result())),
+        body(assistant(use()), user(result()), A, Q),
+        ("messages[4].content[0]",),
+    ),
+    Case(
+        "ANT-07",
+        "in an assistant message",
+        body(assistant(result(), TEXT), Q),
+        OK,
+        ("messages[1].content[0]",),
+    ),
+    Case("ANT-08", "twice", body(assistant(use()), user(result(), result())), OK, ("messages[2].content[1]",)),
+    Case(
+        "ANT-09",
+        "no call",
+        body(assistant(found(HIT), TEXT), Q),
+        body(assistant(server(), found(HIT), TEXT), Q),
+        ("messages[1].content[0]",),
+    ),
+    Case(
+        "ANT-09",
+        "before its call",
+        body(assistant(found(HIT), server(), TEXT), Q),
+        body(assistant(server()), assistant(found(HIT), TEXT), Q),
+        ("messages[1].content[0]",),
+    ),
+    Case(
+        "ANT-09",
+        "of an older exchange",
+        body(assistant(server(), TEXT), Q, assistant(found(HIT), TEXT), Q),
+        body(assistant(server(), use()), user(result()), assistant(found(HIT), TEXT), Q),
+        ("messages[3].content[0]",),
+    ),
+    Case("ANT-09", "the user's", body(assistant(server(), TEXT), user(found(HIT))), OK, ("messages[2].content[0]",)),
+    Case(
+        "ANT-10",
+        "answered by the client",
+        body(assistant(mcp()), user(result("mcptoolu_1"))),
+        body(assistant(mcp(), MCP_FOUND, TEXT), Q),
+        ("messages[2].content[0]",),
+    ),
+    Case("ANT-10", "no call", body(assistant(MCP_FOUND, TEXT), Q), OK, ("messages[1].content[0]",)),
+    Case("ANT-10", "the user's", body(user(mcp())), OK, ("messages[1].content[0]",)),
+    Case(
+        "ANT-11",
+        "a string",
+        body(assistant(use(input="{}")), user(result())),
+        OK,
+        ("messages[1].content[0].input",),
+    ),
+    Case(
+        "ANT-12",
+        "tool_use",
+        body(assistant(use(text="x")), user(result())),
+        body(assistant(use(caller={"type": "direct"})), user(result())),
+        ("messages[1].content[0].text",),
+    ),
+    Case(
+        "ANT-12",
+        "inside a result",
+        body(assistant(use()), user(result(content=[{**TEXT, "annotations": []}]))),
+        body(assistant(use()), user(result(content=[{**TEXT, "citations": []}]))),
+        ("messages[2].content[0].content[0].annotations",),
+    ),
+    Case(
+        "ANT-12",
+        "system",
+        body(system=[{**TEXT, "id": "x"}]),
+        body(system=[{**TEXT, "cache_control": {"type": "ephemeral"}}]),
+        ("system[0].id",),
+    ),
+    Case("ANT-12", "no type", body(user({"text": "t"})), body(user({"type": "new"})), ("messages[1].content[0].type",)),
+    Case("ANT-12", "message", body({**Q, "name": "n"}), body(Q), ("messages[1].name",), "risk"),
+    Case(
+        "ANT-13",
+        "beside a call",
+        body(assistant({"type": "text", "text": ""}, use()), user(result())),
+        body(assistant({"type": "text", "text": " "}, use()), user(result())),
+        ("messages[1].content[0].text",),
+    ),
+    Case(
+        "ANT-13",
+        "inside a result",
+        body(assistant(use()), user(result(content=[{"type": "text", "text": ""}]))),
+        body(assistant(use()), user(result(content=""))),
+        ("messages[2].content[0].content[0].text",),
+    ),
+    Case(
+        "ANT-14",
+        "blocks",
+        body(user({"type": "text", "text": " "}, {"type": "text", "text": "\n"})),
+        body(user({"type": "text", "text": " "}, TEXT)),
+        ("messages[1].content",),
+    ),
+    Case("ANT-14", "string", body({"role": "user", "content": "\t"}), body(Q), ("messages[1].content",)),
+    Case("ANT-15", "string", body({"role": "user", "content": ""}), body(Q), ("messages[1].content",)),
+    Case("ANT-15", "list", body(user()), body(Q), ("messages[1].content",)),
+    Case("ANT-15", "missing", body({"role": "user"}), body(Q), ("messages[1].content",)),
+    Case("ANT-16", "list", body(assistant(), Q), body(A, Q), ("messages[1].content",), "risk"),
+    Case(
+        "ANT-16",
+        "null",
+        body({"role": "assistant", "content": None}, Q),
+        body(A, Q),
+        ("messages[1].content",),
+    ),
+    Case(
+        "ANT-18",
+        "a call inside",
+        body(assistant(use()), user(result(content=[use("x")]))),
+        body(assistant(use()), user(result(content=[IMAGE]))),
+        ("messages[2].content[0].content[0]",),
+    ),
+    Case(
+        "ANT-18",
+        "an error with an image",
+        body(assistant(use()), user(result(content=[TEXT, IMAGE], is_error=True))),
+        body(assistant(use()), user(result(content=[TEXT], is_error=True))),
+        ("messages[2].content[0].content[1]",),
+    ),
+    Case(
+        "ANT-18",
+        "an object",
+        body(assistant(use()), user(result(content={"a": 1}))),
+        body(assistant(use()), user({"type": "tool_result", "tool_use_id": "toolu_1"})),
+        ("messages[2].content[0].content",),
+    ),
+    Case(
+        "ANT-18",
+        "is_error a string",
+        body(assistant(use()), user(result(is_error="true"))),
+        OK,
+        ("messages[2].content[0].is_error",),
+    ),
+    Case("ANT-19", "block", body(system=[{"type": "text", "text": ""}]), body(system=[TEXT]), ("system[0].text",)),
+    Case("ANT-19", "blank", body(system=" "), body(system=""), ("system",)),
+    Case("ANT-19", "a number", body(system=1), body(system=[]), ("system",)),
+    Case("ANT-20", "system", body({"role": "system", "content": "x"}), OK, ("messages[1].role",), "risk"),
+    Case("ANT-20", "tool", body({"role": "tool", "content": "x"}), OK, ("messages[1].role",)),
+    Case("ANT-22", "newer", body(A), body(A, Q), ("messages[1]",), model=NEW),
+    Case("ANT-22", "Fable", body(A), body(A, Q), ("messages[1]",), model="claude-fable-5"),
+    Case("ANT-22", "unknown model", body(A), body(assistant(TEXT, server())), ("messages[1]",)),
+    Case("ANT-22", "thinking on", body(A, thinking=ON), body(A), ("messages[1]",), model=OLD),
+    Case("ANT-22", "empty", body(assistant()), body(A, Q), ("messages[1]",), "risk"),
+    Case(
+        "ANT-23",
+        "string",
+        body({"role": "assistant", "content": "title: "}),
+        body({"role": "assistant", "content": "title:"}),
+        ("messages[1].content",),
+        model=OLD,
+    ),
+    Case(
+        "ANT-24",
+        "current loop",
+        body(assistant(use()), user(result()), thinking=ON),
+        body(assistant(SIGNED, use()), user(result()), assistant(use("b")), user(result("b")), thinking=ON),
+        ("messages[1].content[0]",),
+    ),
+    Case(
+        "ANT-24",
+        "second loop",
+        body(assistant(SIGNED, use()), user(result()), A, Q, assistant(use("b")), user(result("b")), thinking=ON),
+        body(assistant(use()), user(result()), A, Q, thinking=ON),
+        ("messages[5].content[0]",),
+    ),
+    Case(
+        "ANT-24",
+        "text before the call",
+        body(assistant(TEXT, use()), user(result()), thinking=ON),
+        body(assistant(TEXT, use()), user(result()), thinking={"type": "adaptive"}),
+        ("messages[1].content[0]",),
+    ),
+    Case(
+        "ANT-25", "the user's", body(user(SIGNED, TEXT)), body(assistant(SIGNED, TEXT), Q), ("messages[1].content[0]",)
+    ),
+    Case(
+        "ANT-25",
+        "no text",
+        body(assistant({**SIGNED, "thinking": None}, TEXT), Q),
+        body(assistant({**SIGNED, "thinking": ""}, TEXT), Q),
+        ("messages[1].content[0].thinking",),
+    ),
+    Case(
+        "ANT-26",
+        "missing",
+        body(assistant({"type": "thinking", "thinking": "x"}, TEXT), Q),
+        body(assistant(SIGNED, TEXT), Q),
+        ("messages[1].content[0].signature",),
+    ),
+    Case(
+        "ANT-26",
+        "empty",
+        body(assistant({**SIGNED, "signature": ""}, TEXT), Q),
+        body(assistant(SIGNED, TEXT), Q),
+        ("messages[1].content[0].signature",),
+    ),
+    Case(
+        "ANT-26",
+        "not base64",
+        body(assistant({**SIGNED, "signature": "a-b_"}, TEXT), Q),
+        body(assistant({**SIGNED, "signature": "a+b/cA=="}, TEXT), Q),
+        ("messages[1].content[0].signature",),
+    ),
+    Case(
+        "ANT-27",
+        "left out",
+        body(assistant(SIGNED, TEXT)),
+        body(assistant(SIGNED, TEXT), Q),
+        ("messages[1].content[0]",),
+        model=OLD,
+    ),
+    Case(
+        "ANT-27",
+        "paused on a newer model",
+        body(assistant(SIGNED, server())),
+        body(assistant(SIGNED, server()), thinking={"type": "adaptive"}),
+        ("messages[1].content[0]",),
+        "risk",
+        NEW,
+    ),
+    Case(
+        "ANT-30",
+        "any",
+        body(thinking=ON, tool_choice={"type": "any"}),
+        body(thinking=ON, tool_choice={"type": "auto"}),
+        ("tool_choice.type",),
+    ),
+    Case(
+        "ANT-30",
+        "adaptive",
+        body(thinking={"type": "adaptive"}, tool_choice={"type": "tool", "name": "f"}),
+        body(tool_choice={"type": "tool", "name": "f"}),
+        ("tool_choice.type",),
+    ),
+    Case(
+        "ANT-31",
+        "no data",
+        body(assistant({"type": "redacted_thinking"}, TEXT), Q),
+        body(assistant({"type": "redacted_thinking", "data": "EmwK"}, SIGNED, TEXT), Q),
+        ("messages[1].content[0].data",),
+    ),
+    Case(
+        "ANT-32",
+        "empty",
+        body(assistant(server(), found({**HIT, "encrypted_content": ""}), TEXT), Q),
+        body(assistant(server(), found(HIT), TEXT), Q),
+        ("messages[1].content[1].content[0].encrypted_content",),
+    ),
+    Case(
+        "ANT-33",
+        "missing",
+        body(assistant(server(), found(HIT, NO_SEAL), TEXT), Q),
+        body(assistant(server(), found(HIT), TEXT), Q),
+        ("messages[1].content[1].content[1].encrypted_content",),
+    ),
+    Case("ANT-34", "a dot", declares(name="a.b"), declares(name="a_b"), ("tools[0].name",)),
+    Case("ANT-34", "129", declares(name="n" * 129), declares(name="n" * 64), ("tools[0].name",)),
+    Case("ANT-34", "65", declares(name="n" * 65), declares(name="n" * 64), ("tools[0].name",), "risk"),
+    Case(
+        "ANT-34",
+        "replayed",
+        body(assistant(use(name="a.b")), user(result())),
+        body(assistant(use(name="not_declared")), user(result())),
+        ("messages[1].content[0].name",),
+    ),
+    Case(
+        "ANT-35",
+        "twice",
+        {"messages": [Q], "tools": [TOOL, TOOL]},
+        {"messages": [Q], "tools": [TOOL, {**TOOL, "name": "g"}]},
+        ("tools[1].name",),
+    ),
+    Case(
+        "ANT-36", "schema type", declares(input_schema={"type": "array"}), declares(), ("tools[0].input_schema.type",)
+    ),
+    Case(
+        "ANT-36",
+        "no schema",
+        {"messages": [Q], "tools": [{"name": "f"}]},
+        {"messages": [Q], "tools": [{"type": "web_search_20250305", "name": "web_search"}]},
+        ("tools[0].input_schema",),
+    ),
+    Case("ANT-36", "no tools", {**OK, "tools": []}, OK, ("tools",), "risk"),
+    Case("ANT-36", "a number", {"messages": [Q], "tools": 1}, {"messages": [Q], "tools": None}, ("tools",)),
+)

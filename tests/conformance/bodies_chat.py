@@ -1,0 +1,277 @@
+"""Bodies for OpenAI Chat Completions: each row breaks one rule."""
+
+from __future__ import annotations
+
+from .case import Body, Case
+
+USER: Body = {"role": "user", "content": "q"}
+
+
+def call(call_id: object = "call_1", name: object = "f", arguments: object = "{}") -> Body:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def asks(*calls: Body, **more: object) -> Body:
+    return {"role": "assistant", "content": None, "tool_calls": list(calls or (call(),)), **more}
+
+
+def result(call_id: object = "call_1", content: object = "r", **more: object) -> Body:
+    return {"role": "tool", "tool_call_id": call_id, "content": content, **more}
+
+
+def body(*messages: Body, **more: object) -> Body:
+    return {"messages": [USER, *messages], **more}
+
+
+def tool(name: object = "f", **more: object) -> Body:
+    return {"type": "function", "function": {"name": name, **more}}
+
+
+LONG = "c" * 41
+IMAGE: Body = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
+TEXT: Body = {"type": "text", "text": "r"}
+SYSTEM: Body = {"role": "system", "content": "s"}
+OK = body(asks(), result())
+
+CASES = (
+    Case(
+        "OAI-CHAT-01",
+        "too long",
+        body(asks(call(LONG)), result(LONG)),
+        body(asks(call(LONG[1:])), result(LONG[1:])),
+        ("messages[1].tool_calls[0].id",),
+    ),
+    Case(
+        "OAI-CHAT-01",
+        "missing",
+        body(asks({"type": "function", "function": {"name": "f", "arguments": "{}"}}, call("b")), result("b")),
+        body(asks(call("a"), call("b")), result("b"), result("a")),
+        ("messages[1].tool_calls[0].id",),
+    ),
+    Case("OAI-CHAT-01", "a number", body(asks(call(1))), OK, ("messages[1].tool_calls[0].id",)),
+    Case("OAI-CHAT-01", "empty", body(asks(call(""))), OK, ("messages[1].tool_calls[0].id",)),
+    Case("OAI-CHAT-03", "user too early", body(asks(), USER), OK, ("messages[1].tool_calls[0]",)),
+    Case("OAI-CHAT-03", "at the end", body(asks()), OK, ("messages[1].tool_calls[0]",)),
+    Case("OAI-CHAT-03", "system, then never", body(asks(), SYSTEM, USER), OK, ("messages[1].tool_calls[0]",)),
+    Case(
+        "OAI-CHAT-03",
+        "one of two",
+        body(asks(call("a"), call("b")), result("a"), USER),
+        body(asks(call("a"), call("b")), result("b"), result("a"), USER),
+        ("messages[1].tool_calls[1]",),
+    ),
+    Case("OAI-CHAT-04", "no call", body(result()), OK, ("messages[1]",)),
+    Case("OAI-CHAT-04", "other id", body(asks(), result(), result("x")), OK, ("messages[3].tool_call_id",)),
+    Case("OAI-CHAT-04", "empty id", body(asks(), result(), result("")), OK, ("messages[3].tool_call_id",)),
+    Case("OAI-CHAT-04", "null id", body(asks(), result(), result(None)), OK, ("messages[3].tool_call_id",)),
+    Case(
+        "OAI-CHAT-04",
+        "after the answer",
+        body(asks(), result(), {"role": "assistant", "content": "a"}, result()),
+        body(asks(), result(), {"role": "assistant", "content": "a"}, asks(), result()),
+        ("messages[4]",),
+    ),
+    Case("OAI-CHAT-05", "twice", body(asks(), result(), result()), OK, ("messages[3].tool_call_id",)),
+    Case(
+        "OAI-CHAT-06",
+        "two calls, one id",
+        body(asks(call("a"), call("a")), result("a")),
+        body(asks(call("a")), result("a"), asks(call("a")), result("a")),
+        ("messages[1].tool_calls[1].id",),
+    ),
+    Case(
+        "OAI-CHAT-07",
+        "empty",
+        body({"role": "assistant", "content": "hi", "tool_calls": []}),
+        body({"role": "assistant", "content": "hi"}),
+        ("messages[1].tool_calls",),
+    ),
+    Case(
+        "OAI-CHAT-07",
+        "an object",
+        body({"role": "assistant", "content": "hi", "tool_calls": {"id": "a"}}),
+        OK,
+        ("messages[1].tool_calls",),
+    ),
+    Case(
+        "OAI-CHAT-07",
+        "null",
+        body({"role": "assistant", "content": "hi", "tool_calls": None}),
+        OK,
+        ("messages[1].tool_calls",),
+        "risk",
+    ),
+    Case(
+        "OAI-CHAT-08",
+        "replayed",
+        body(asks(call(name="ns.tool")), result()),
+        body(asks(call(name="ns_tool-1")), result()),
+        ("messages[1].tool_calls[0].function.name",),
+    ),
+    Case(
+        "OAI-CHAT-08",
+        "a dot on a reasoning model",
+        body(asks(call(name="ns.tool")), result()),
+        OK,
+        ("messages[1].tool_calls[0].function.name",),
+        "risk",
+        "gpt-5",
+    ),
+    Case(
+        "OAI-CHAT-08",
+        "a slash on a reasoning model",
+        body(tools=[tool("ns/tool")]),
+        body(tools=[tool("ns_tool")]),
+        ("tools[0].function.name",),
+        model="o3-mini",
+    ),
+    Case(
+        "OAI-CHAT-08",
+        "too long",
+        body(tools=[tool("n" * 65)]),
+        body(tools=[tool("n" * 64)]),
+        ("tools[0].function.name",),
+    ),
+    Case("OAI-CHAT-08", "line break", body(tools=[tool("f\n")]), body(tools=[tool()]), ("tools[0].function.name",)),
+    Case("OAI-CHAT-08", "none declared", body(tools=["..."]), body(tools=[tool()]), ("tools[0].function.name",)),
+    Case(
+        "OAI-CHAT-08",
+        "custom",
+        body(tools=[{"type": "custom", "custom": {"name": "a b"}}]),
+        body(tools=[{"type": "custom", "custom": {"name": "a_b"}}]),
+        ("tools[0].custom.name",),
+    ),
+    Case(
+        "OAI-CHAT-09",
+        "empty",
+        body(asks(call(name="")), result()),
+        OK,
+        ("messages[1].tool_calls[0].function.name",),
+    ),
+    Case(
+        "OAI-CHAT-09",
+        "no function",
+        body(asks({"id": "call_1", "type": "function"}), result()),
+        OK,
+        ("messages[1].tool_calls[0].function.name",),
+    ),
+    Case(
+        "OAI-CHAT-10",
+        "an object",
+        body(asks(call(arguments={"a": 1})), result()),
+        body(asks(call(arguments='{"a": ')), result()),
+        ("messages[1].tool_calls[0].function.arguments",),
+    ),
+    Case(
+        "OAI-CHAT-11",
+        "assistant null",
+        body({"role": "assistant", "content": None}),
+        body({"role": "assistant", "content": None, "refusal": "no"}),
+        ("messages[1].content",),
+    ),
+    Case(
+        "OAI-CHAT-11",
+        "assistant without parts",
+        body(asks(content=[]), result()),
+        body(asks(content=""), result()),
+        ("messages[1].content",),
+    ),
+    Case(
+        "OAI-CHAT-11",
+        "tool null",
+        body(asks(), result(content=None)),
+        body(asks(), result(content="")),
+        ("messages[2].content",),
+    ),
+    Case(
+        "OAI-CHAT-11",
+        "tool without parts",
+        body(asks(), result(content=[])),
+        body(asks(), result(content=[TEXT])),
+        ("messages[2].content",),
+    ),
+    Case(
+        "OAI-CHAT-12",
+        "image",
+        body(asks(), result(content=[TEXT, IMAGE])),
+        body(asks(), result(content=[TEXT]), {"role": "user", "content": [IMAGE]}),
+        ("messages[2].content[1]",),
+    ),
+    Case("OAI-CHAT-13", "flag", body(asks(), result(is_error=True)), OK, ("messages[2].is_error",), "risk"),
+    Case(
+        "OAI-CHAT-15",
+        "before the results",
+        body(asks(), SYSTEM, result()),
+        body(asks(), result(), SYSTEM),
+        ("messages[2]",),
+    ),
+    Case(
+        "OAI-CHAT-15",
+        "among the results",
+        body(asks(call("a"), call("b")), result("a"), {"role": "developer", "content": "d"}, SYSTEM, result("b")),
+        body(asks(call("a"), call("b")), result("a"), result("b"), {"role": "developer", "content": "d"}, SYSTEM),
+        ("messages[3]", "messages[4]"),
+    ),
+    Case(
+        "OAI-CHAT-16",
+        "129 tools",
+        body(tools=[tool(f"f{n}") for n in range(129)]),
+        body(tools=[tool(f"f{n}") for n in range(128)]),
+        ("tools",),
+    ),
+    Case(
+        "OAI-CHAT-16",
+        "description",
+        body(tools=[tool(description="d" * 1025)]),
+        body(tools=[tool(description="d" * 1024)]),
+        ("tools[0].function.description",),
+    ),
+    Case("OAI-CHAT-16", "an object", body(tools={"f": {}}), body(tools=None), ("tools",)),
+    Case(
+        "OAI-CHAT-17",
+        "newest",
+        body(tools=[tool()], reasoning_effort="high"),
+        body(tools=[tool()], reasoning_effort="none"),
+        ("reasoning_effort",),
+        model="gpt-5.6-terra",
+    ),
+    Case(
+        "OAI-CHAT-17",
+        "others",
+        body(tools=[tool()], reasoning_effort="low"),
+        body(tools=[], reasoning_effort="low"),
+        ("reasoning_effort",),
+        "risk",
+        "o3-mini",
+    ),
+    Case(
+        "OAI-CHAT-21",
+        "custom input",
+        body(asks({"id": "call_1", "type": "custom", "custom": {"name": "f", "input": {}}}), result()),
+        body(asks({"id": "call_1", "type": "custom", "custom": {"name": "f", "input": "free text"}}), result()),
+        ("messages[1].tool_calls[0].custom.input",),
+    ),
+    Case(
+        "OAI-CHAT-21",
+        "other type",
+        body(asks({**call(), "type": "magic"}), result()),
+        OK,
+        ("messages[1].tool_calls[0].type",),
+    ),
+    Case(
+        "OAI-CHAT-21",
+        "no type",
+        body(asks({"id": "call_1", "function": {"name": "f", "arguments": "{}"}}), result()),
+        OK,
+        ("messages[1].tool_calls[0].type",),
+        "risk",
+    ),
+    Case(
+        "OAI-CHAT-22",
+        "reasoning",
+        body({"role": "assistant", "content": "x", "reasoning_content": "..."}),
+        body({"role": "assistant", "content": "x", "refusal": None, "annotations": []}),
+        ("messages[1].reasoning_content",),
+        "risk",
+    ),
+)

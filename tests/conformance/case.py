@@ -1,0 +1,23 @@
+"""A row of the tables of bodies: what breaks one rule and nothing else, and its lawful twin."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+Body = dict[str, object]
+
+
+class Case(NamedTuple):
+    """`paths` are all places where the violating body is to be reported; the twin is to be clean."""
+
+    rule: str
+    about: str
+    violating: Body
+    lawful: Body
+    paths: tuple[str, ...]
+    severity: str = "reject"
+    model: str | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.rule} {self.about}"

@@ -1,0 +1,208 @@
+"""The judge as a whole: what it refuses to judge, what it never does, and what it costs."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import copy
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from segue import conformance
+from segue.conformance.anthropic.content import KEYS
+from segue.errors import InputError
+
+from . import bodies_anthropic, bodies_chat
+
+SOURCE = Path(conformance.__file__).parent
+APIS = conformance.apis()
+
+NOT_A_REQUEST = [
+    (None, ""),
+    ([], ""),
+    ("{}", ""),
+    ({}, "messages"),
+    ({"messages": None}, "messages"),
+    ({"messages": {}}, "messages"),
+    ({"messages": ["hi"]}, "messages[0]"),
+    ({"messages": [{"role": "user", "content": "q"}, None]}, "messages[1]"),
+    ({"messages": [{"content": "q"}]}, "messages[0].role"),
+    ({"messages": [{"role": 1, "content": "q"}]}, "messages[0].role"),
+    ({"messages": [{"role": "user", "content": 1}]}, "messages[0].content"),
+    ({"messages": [{"role": "user", "content": {}}]}, "messages[0].content"),
+    ({"messages": [{"role": "user", "content": ["q"]}]}, "messages[0].content[0]"),
+]
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize(("body", "path"), NOT_A_REQUEST)
+def test_what_is_no_request_is_an_input_error(body: Any, path: str, api: str) -> None:
+    with pytest.raises(InputError) as raised:
+        conformance.judge(body, api)
+    assert raised.value.path == path
+
+
+def test_unknown_api_is_an_input_error() -> None:
+    with pytest.raises(InputError, match="anthropic"):
+        conformance.judge({"messages": []}, "telegraph")
+
+
+def test_apis() -> None:
+    assert APIS == ("anthropic", "kimi", "openai-chat")
+
+
+def test_model_argument_wins_over_the_body() -> None:
+    body = bodies_anthropic.body(bodies_anthropic.A, model="claude-haiku-4-5")
+    assert conformance.judge(body, "anthropic")
+    assert conformance.judge(body, "anthropic").model == "claude-haiku-4-5"
+    assert not conformance.judge(body, "anthropic", model="claude-sonnet-5")
+
+
+def test_unknown_model_is_named_as_such() -> None:
+    (violation,) = conformance.judge(bodies_anthropic.body(bodies_anthropic.A), "anthropic")
+    assert "no model is named, judged as the newest" in violation.message
+
+
+def test_verdict_reads_well() -> None:
+    a = bodies_anthropic
+    verdict = conformance.judge(a.body(a.assistant(a.use()), a.user(a.TEXT)), "anthropic", model="claude-opus-4-6")
+    assert not verdict
+    assert len(verdict) == 1
+    assert list(verdict) == list(verdict.violations)
+    assert repr(verdict) == "<Verdict anthropic: rejected (ANT-04)>"
+    assert str(verdict).splitlines() == [
+        "anthropic (claude-opus-4-6): rejected, 1 violation",
+        "  ANT-04 reject at messages[1].content[0]: the next message has no tool_result for the call 'toolu_1'",
+    ]
+    assert json.loads(json.dumps(verdict.to_dict())) == {
+        "api": "anthropic",
+        "model": "claude-opus-4-6",
+        "accepted": False,
+        "violations": [
+            {
+                "rule": "ANT-04",
+                "path": "messages[1].content[0]",
+                "message": "the next message has no tool_result for the call 'toolu_1'",
+                "severity": "reject",
+            }
+        ],
+    }
+
+
+def test_risk_alone_is_accepted() -> None:
+    verdict = conformance.judge({"messages": [{"role": "system", "content": "s"}]}, "anthropic")
+    assert verdict
+    assert len(verdict) == 1
+
+
+def test_violations_stand_in_the_order_of_the_body() -> None:
+    a = bodies_anthropic
+    body = a.body(a.user(), a.assistant(a.use("x y"), a.TEXT), a.user(a.result("z")), system=" ")
+    places = [violation.path.split(".")[0] for violation in conformance.judge(body, "anthropic")]
+    assert list(dict.fromkeys(places)) == ["system", "messages[1]", "messages[2]", "messages[3]"]
+
+
+# Values that stand where another type is expected, under the keys and words that the checks look at.
+_WORDS = [
+    *("", " ", "text", "tool_use", "tool_result", "function", "custom", "toolu_1", "a b", "enabled", "any", "object"),
+    *("user", "assistant", "tool", "system", "developer", "kimi-k3", "claude-haiku-4-5", "gpt-5.6", *sorted(KEYS)),
+]
+_NAMES = [
+    *("role", "content", "tool_calls", "tool_call_id", "id", "type", "function", "custom", "name", "arguments"),
+    *("input", "text", "tool_use_id", "is_error", "thinking", "signature", "data", "input_schema", "description"),
+    *("encrypted_content", "reasoning_content", "tool", "refusal", "source"),
+]
+_SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=3),
+    st.sampled_from(_WORDS),
+    st.just("\ud800"),
+)
+_KEYS = st.one_of(st.sampled_from(_NAMES), st.text(max_size=2))
+_ANY = st.recursive(
+    _SCALARS,
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(_KEYS, inner, max_size=6)),
+    max_leaves=12,
+)
+_BLOCK = st.dictionaries(_KEYS, _ANY, max_size=4).flatmap(
+    lambda rest: st.sampled_from(_WORDS).map(lambda block_type: {**rest, "type": block_type})
+)
+_CONTENT = st.one_of(st.none(), st.sampled_from(["", " ", "q"]), st.lists(_BLOCK, max_size=4))
+_MESSAGE = st.builds(
+    lambda role, content, rest: {**rest, "role": role, "content": content},
+    st.sampled_from(["user", "assistant", "tool", "system", "developer", "function", "x"]),
+    _CONTENT,
+    st.dictionaries(
+        st.sampled_from(["tool_calls", "tool_call_id", "name", "is_error", "reasoning_content"]), _ANY, max_size=3
+    ),
+)
+_TOP = st.sampled_from(["model", "system", "tools", "tool_choice", "thinking", "reasoning_effort"])
+_BODY = st.builds(
+    lambda messages, rest: {**rest, "messages": messages},
+    st.lists(_MESSAGE, max_size=6),
+    st.dictionaries(_TOP, _ANY, max_size=4),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(value=st.one_of(_ANY, _BODY), api=st.sampled_from(APIS))
+def test_any_value_gives_a_verdict_or_an_input_error(value: Any, api: str) -> None:
+    before = copy.deepcopy(value)
+    with contextlib.suppress(InputError):
+        verdict = conformance.judge(value, api)
+        assert str(verdict).startswith(api)
+        assert repr(verdict)
+        assert verdict.to_dict()["accepted"] is bool(verdict)
+    assert repr(value) == repr(before)
+
+
+@settings(max_examples=400, deadline=None)
+@given(body=_BODY, api=st.sampled_from(APIS))
+def test_well_formed_messages_are_always_judged(body: dict[str, object], api: str) -> None:
+    first = conformance.judge(body, api)
+    assert first == conformance.judge(copy.deepcopy(body), api)
+
+
+def _long(api: str, messages: int, *, broken: bool) -> dict[str, object]:
+    a, c = bodies_anthropic, bodies_chat
+    history: list[object] = []
+    for number in range(messages // 2):
+        called, answered = f"call_{number}", f"call_{number + 1 if broken else number}"
+        if api == "anthropic":
+            history += [a.assistant(a.TEXT, a.use(called)), a.user(a.result(answered), a.TEXT)]
+        else:
+            history += [c.asks(c.call(called)), c.result(answered)]
+    return {"messages": history, "tools": [a.TOOL] if api == "anthropic" else [c.tool()]}
+
+
+@pytest.mark.parametrize("broken", [False, True])
+@pytest.mark.parametrize("api", APIS)
+def test_ten_thousand_messages_take_well_under_a_second(api: str, broken: bool) -> None:
+    body = _long(api, 10_000, broken=broken)
+    started = time.perf_counter()
+    verdict = conformance.judge(body, api)
+    assert time.perf_counter() - started < 1.0
+    assert len(verdict) >= (5_000 if broken else 0)
+
+
+def test_imports_models_and_errors_alone() -> None:
+    allowed = ("segue.conformance", "segue.errors", "segue.models")
+    for file in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            names = []
+            if isinstance(node, ast.ImportFrom):
+                assert node.level == 0, f"{file.name}: relative import"
+                names = [node.module or ""]
+            elif isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            for name in names:
+                assert not name.startswith("segue") or name.startswith(allowed), f"{file.name} imports {name}"

@@ -1,0 +1,36 @@
+"""The keys that ANT-12 knows are those of the vendor's own request types."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from collections.abc import Iterator
+from importlib import import_module
+
+import pytest
+
+from segue.conformance.anthropic.content import KEYS
+
+_LITERAL = re.compile(r"Literal\[(.*?)\]")
+
+
+def _request_types(package: str) -> Iterator[tuple[str, set[str]]]:
+    """Block type and keys of every request type in the modules `…block_param`."""
+    root = import_module(package)
+    for module in pkgutil.iter_modules(root.__path__):
+        if not module.name.endswith("block_param") or "managed_agents" in module.name:
+            continue
+        for name, value in vars(import_module(f"{package}.{module.name}")).items():
+            if name.endswith("BlockParam") and "type" in getattr(value, "__annotations__", {}):
+                named = _LITERAL.search(str(value.__annotations__["type"]))
+                if named:
+                    yield named[1].strip("\"'"), set(value.__annotations__)
+
+
+def test_keys_are_those_of_the_sdk() -> None:
+    pytest.importorskip("anthropic")
+    known: dict[str, set[str]] = {}
+    for package in ("anthropic.types", "anthropic.types.beta"):
+        for block_type, keys in _request_types(package):
+            known.setdefault(block_type, set()).update(keys)
+    assert {block_type: set(keys) for block_type, keys in KEYS.items()} == {name: known.get(name) for name in KEYS}

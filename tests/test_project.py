@@ -1,0 +1,48 @@
+"""The project's own files agree with each other: versions, pins, commands."""
+
+import re
+import tomllib
+from importlib import metadata, resources
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+PINS = [line for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines() if not line.startswith("#")]
+
+
+def _name(requirement: str) -> str:
+    """A requirement's bare name, spelled as package indexes compare names."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement, maxsplit=1)[0]).lower()
+
+
+def test_the_installed_version_is_the_one_in_pyproject():
+    assert metadata.version("segue") == PROJECT["version"]
+
+
+def test_types_are_shipped():
+    assert resources.files("segue").joinpath("py.typed").is_file()
+
+
+def test_pins_are_exact_versions_and_nothing_else():
+    assert [line for line in PINS if not re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.!+]+", line)] == []
+
+
+def test_every_direct_dependency_is_pinned():
+    wanted = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["dev"]]
+    assert {_name(requirement) for requirement in wanted} <= {_name(line) for line in PINS}
+
+
+def test_every_installed_dependency_has_its_pinned_version():
+    pinned = {_name(line): line.split("==")[1] for line in PINS}
+    installed = {_name(found.name): found.version for found in metadata.distributions()}
+    assert {name: installed[name] for name in pinned.keys() & installed.keys()} == {
+        name: pinned[name] for name in pinned.keys() & installed.keys()
+    }
+
+
+def test_every_make_target_explains_itself():
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
+    assert phony
+    explained = re.findall(r"^([a-z]+):.*## \S", makefile, re.MULTILINE)
+    assert sorted(phony[1].split()) == sorted(explained)
