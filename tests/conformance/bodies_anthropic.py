@@ -253,6 +253,7 @@ CASES = (
         body(assistant(use()), user(result(content=[TEXT, IMAGE], is_error=True))),
         body(assistant(use()), user(result(content=[TEXT], is_error=True))),
         ("messages[2].content[0].content[1]",),
+        "risk",
     ),
     Case(
         "ANT-18",
@@ -337,6 +338,7 @@ CASES = (
         body(assistant({**SIGNED, "signature": "a-b_"}, TEXT), Q),
         body(assistant({**SIGNED, "signature": "a+b/cA=="}, TEXT), Q),
         ("messages[1].content[0].signature",),
+        "risk",
     ),
     Case(
         "ANT-27",

@@ -115,10 +115,11 @@ class Code(Struct, frozen=True, gc=False, tag="code"):
 
 
 class Opaque(Struct, frozen=True, gc=False, tag="opaque"):
-    """Something that segue has no model of. At home it goes back whole; abroad it is told as text."""
+    """Something that segue has no model of. At home it goes back whole; abroad `text` is what can be said of it."""
 
     kind: str
     native: Native | None = None
+    text: str = ""
     extra: Mapping[str, Any] | None = None
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from segue.errors import InputError
 
-__all__ = ["MAX_DEPTH", "parse_argument_text", "plain", "read", "write", "write_sorted", "write_text"]
+__all__ = ["MAX_DEPTH", "parse_argument_text", "plain", "read", "read_object", "write", "write_sorted", "write_text"]
 
 MAX_DEPTH = 500
 
@@ -69,6 +69,15 @@ def read(data: bytes | bytearray | memoryview | str | Mapping[str, Any]) -> tupl
         return _decoder.decode(mended), count
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(_explained(mended, error)) from None
+
+
+def read_object(data: bytes | bytearray | memoryview | str | Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+    """`read` for a body, which is always an object."""
+    value, surrogates = read(data)
+    if not isinstance(value, dict):
+        kinds: dict[str, str] = {"list": "a list", "str": "a string", "NoneType": "null", "bool": "a boolean"}
+        raise InputError(f"a JSON object was expected, this is {kinds.get(type(value).__name__, 'a number')}")
+    return cast("dict[str, Any]", value), surrogates
 
 
 def _first_bad_byte(buffer: bytes) -> int:

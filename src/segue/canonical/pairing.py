@@ -20,7 +20,7 @@ and index. A turn key is the message's own, or else a hash of the reply's calls 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -32,12 +32,13 @@ __all__ = ["Pairer", "pair", "same_content"]
 
 
 class _Slot:
-    """One call of a turn, and the first result that it got."""
+    """One call, the turn that it is of, and the first result that it got."""
 
-    __slots__ = ("answer", "call")
+    __slots__ = ("answer", "call", "turn")
 
-    def __init__(self, call: ToolCall) -> None:
+    def __init__(self, call: ToolCall, turn: _Turn) -> None:
         self.call = call
+        self.turn = turn
         self.answer: ToolResponse | None = None
 
 
@@ -70,6 +71,7 @@ class Pairer:
         self._orphans: Counter[tuple[str | None, str | None]] = Counter()
         self._ids: set[str] = set()
         self._slots: dict[str, _Slot] = {}
+        self._unanswered: defaultdict[str, deque[_Slot]] | None = None
 
     def feed(self, message: Message) -> Message:
         """The message with ids in its calls and results, and the key of its turn."""
@@ -116,7 +118,7 @@ class Pairer:
                 call_id = hashed_tool_id(call.origin.provider, raw_id, call.name, f"{turn.key}+{salt}", index)
         self._ids.add(call_id)
         call = msgspec.structs.replace(call, id=call_id)
-        slot = self._slots[call_id] = _Slot(call)
+        slot = self._slots[call_id] = _Slot(call, turn)
         turn.slots.append(slot)
         turn.open += 1
         if raw_id is not None:
@@ -161,18 +163,11 @@ class Pairer:
         return None
 
     def _answer(self, slot: _Slot, response: ToolResponse) -> tuple[ToolResponse, str | None]:
-        turn = self._turn_of(slot)
         if slot.answer is None:
             slot.answer = response
-            turn.open -= 1
+            slot.turn.open -= 1
         named = response.name or slot.call.name
-        return msgspec.structs.replace(response, call_id=slot.call.id, name=named), turn.key
-
-    def _turn_of(self, slot: _Slot) -> _Turn:
-        raw_id = slot.call.origin.raw_id
-        if raw_id is not None and slot in (turn := self._newest_bearing[raw_id]).slots:
-            return turn
-        return next(turn for turn in reversed(self._turns) if slot in turn.slots)
+        return msgspec.structs.replace(response, call_id=slot.call.id, name=named), slot.turn.key
 
     def _orphan(self, response: ToolResponse) -> ToolResponse:
         origin = response.origin
@@ -198,12 +193,13 @@ class Pairer:
         return msgspec.structs.replace(message, blocks=tuple(blocks), turn_key=key)
 
     def _early(self, response: ToolResponse) -> tuple[ToolResponse, str | None]:
-        raw_id = response.origin.raw_id
-        for turn in self._turns:
-            for slot in turn.slots:
-                if slot.answer is None and slot.call.origin.raw_id == raw_id:
-                    return self._answer(slot, response)
-        return self._orphan(response), None
+        if self._unanswered is None:
+            self._unanswered = defaultdict(deque)
+            for slot in self._slots.values():
+                if slot.answer is None and slot.call.origin.raw_id is not None:
+                    self._unanswered[slot.call.origin.raw_id].append(slot)
+        waiting = self._unanswered[response.origin.raw_id or ""]
+        return self._answer(waiting.popleft(), response) if waiting else (self._orphan(response), None)
 
 
 def _could_repeat(response: ToolResponse, slot: _Slot) -> bool:

@@ -45,26 +45,31 @@ class Demands(Struct, frozen=True):
     reasoning: Literal["none", "signed", "plain"] = "none"
     """What of its own reasoning the target takes back: nothing, what it signed, or its plain text."""
     reasoning_bound: Literal["provider", "model", "prefix"] = "provider"
-    reasoning_on_calls: bool = False
-    """Every message with calls must carry reasoning; a placeholder stands in where there is none."""
+    reasoning_on_calls: Literal["never", "asked", "default"] = "never"
+    """Every message with calls must carry reasoning (a placeholder where there is none): while it is asked for, or
+    unless it is switched off."""
     reasoning_refuses_tools: bool = False
     """Reasoning can't be asked for beside declared functions."""
     reasoning_opens_loop: bool = False
     """While reasoning is on, an open exchange must begin with it."""
+    reasoning_adapts: bool = False
+    """Reasoning that is asked for without a budget is left to the model, which demands no beginning."""
     reasoning_forbids_forced_choice: bool = False
     reasoning_at_end: bool = True
     """Whether a final assistant message may hold reasoning while reasoning is off."""
 
     error_flag: bool = False
     empty_text: Literal["kept", "refused"] = "kept"
-    """Whether a text block may be empty (a message of blanks alone counts as empty too)."""
-    empty_messages: frozenset[str] = frozenset({"human", "ai", "system"})
-    """Speakers whose messages may be without any content."""
+    """Whether a text block may be empty."""
+    blank_messages: bool = True
+    """Whether a message may hold nothing but white space."""
+    empty_messages: frozenset[str] = frozenset()
+    """Speakers whose messages may be without any content, at home. Abroad such a message is left out."""
     media_human: frozenset[str] = frozenset()
     media_ai: frozenset[str] = frozenset()
     media_results: frozenset[str] = frozenset()
     media_in_errors: bool = True
-    tools_wanted: bool = False
+    tools_wanted: Literal["never", "abroad", "always"] = "never"
     """At least one tool must be declared where the history has calls."""
 
 

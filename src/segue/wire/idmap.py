@@ -89,6 +89,7 @@ class IdMap:
         self._taken: set[str] = set()
         self._indexes: set[int] = set()
         self._ordinal = 0
+        self._first_free = 0
 
     @classmethod
     def project(cls, transcript: Transcript, scheme: IdScheme, spell: Callable[[str], str]) -> IdMap:
@@ -136,9 +137,16 @@ class IdMap:
         return None if raw_id in taken else raw_id
 
     def _made(self, call: ToolCall, spelled: str, ordinal: int) -> str:
+        if self._scheme.counts:
+            index = max(ordinal, self._first_free)
+            while index in self._indexes:
+                index += 1
+            # Ordinals only grow, and every index from this one's to the one found is taken.
+            self._first_free = index + 1
+            return self._scheme.make(call, spelled, index, 0)
         for salt in range(len(self._taken) + 1):
             made = self._scheme.make(call, spelled, ordinal, salt)
-            if made not in self._taken and not (self._scheme.counts and _index_of(made) in self._indexes):
+            if made not in self._taken:
                 return made
         raise ProjectionError(f"no {self._scheme.name} id could be made for {call.id}")
 

@@ -17,7 +17,6 @@ from segue.canonical.request import Tool
 from segue.render.report import Report
 
 __all__ = [
-    "STUB_TOOL",
     "free_text_back",
     "object_schema",
     "render_arguments_object",
@@ -26,8 +25,6 @@ __all__ = [
 ]
 
 FREE_TEXT = "input"
-# Declared where a target wants tools because the history has calls, and the request brought none.
-STUB_TOOL = Tool("unavailable_tool", "No tool can be called at present.", {"type": "object", "properties": {}})
 
 
 def render_arguments_object(call: ToolCall, report: Report) -> dict[str, Any]:

@@ -168,7 +168,8 @@ def _result_entries(block: Block, *, error: bool) -> Iterator[Finding]:
         if entry_type in KEYS and entry_type not in _IN_RESULTS:
             yield Finding(path, f"a {entry_type} block can't stand in a tool_result")
         elif error and entry_type in _IN_RESULTS and entry_type != "text":
-            yield Finding(path, f"a {entry_type} block in a result with is_error; errors hold text only")
+            # Inferred, not probed.
+            yield Finding(path, f"a {entry_type} block in a result with is_error; errors hold text only", "risk")
 
 
 # ANT-19

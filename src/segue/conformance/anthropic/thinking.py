@@ -124,8 +124,9 @@ def signature_plausible(request: AnthropicRequest) -> Iterator[Finding]:
             seen = kind(signature) if "signature" in block.data else "missing"
             yield Finding(f"{block.path}.signature", f"the signature is {seen}; drop the block or send it whole")
         elif not _BASE64.fullmatch(signature):
+            # Only the provider can prove it: the rule says what is refused, not how a signature is written.
             seen = f"the signature {quoted(signature)} is not base64"
-            yield Finding(f"{block.path}.signature", f"{seen}, so none of this provider; drop the block")
+            yield Finding(f"{block.path}.signature", f"{seen}, so hardly one of this provider; drop the block", "risk")
 
 
 # ANT-27

@@ -1,0 +1,74 @@
+"""segue: one conversation with tools, carried from any model API to any other, in mid-conversation.
+
+The public names are loaded when they are first used, so `import segue` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from segue.canonical.request import Reply
+    from segue.checking import check
+    from segue.conformance.rule import Verdict, Violation
+    from segue.conversation import Conversation, Rendered
+    from segue.convert import Converted, convert
+    from segue.errors import InputError, ProjectionError, RemoteProtocolError, SegueError
+    from segue.render.report import Report
+    from segue.wire.registry import Format, formats
+
+__all__ = [
+    "Conversation",
+    "Converted",
+    "Format",
+    "InputError",
+    "ProjectionError",
+    "RemoteProtocolError",
+    "Rendered",
+    "Reply",
+    "Report",
+    "SegueError",
+    "Verdict",
+    "Violation",
+    "check",
+    "convert",
+    "formats",
+]
+
+_ROOMS = {
+    "segue.canonical.request": ("Reply",),
+    "segue.checking": ("check",),
+    "segue.conformance.rule": ("Verdict", "Violation"),
+    "segue.conversation": ("Conversation", "Rendered"),
+    "segue.convert": ("Converted", "convert"),
+    "segue.errors": ("InputError", "ProjectionError", "RemoteProtocolError", "SegueError"),
+    "segue.render.report": ("Report",),
+    "segue.wire.registry": ("Format", "formats"),
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module 'segue' has no attribute {name!r}")
+    value: object = getattr(import_module(_ROOM_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(ModuleType):
+    """Python would put the module `segue.convert` in the place of the function of that name."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _ROOM_OF and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -1,0 +1,184 @@
+"""The one write boundary: everything that enters a conversation enters through `History.add`.
+
+Invariants: a call is in the ledger from the moment it is added and never leaves it; a completion that was sent stays
+what the model is told; the turn counter never goes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from segue.canonical.blocks import (
+    Block,
+    Message,
+    State,
+    Thinking,
+    ToolCall,
+    ToolResponse,
+    calls_of,
+    responses_of,
+    state_of,
+)
+from segue.canonical.jsontext import plain
+from segue.canonical.pairing import Pairer, same_content
+from segue.errors import InputError
+
+__all__ = ["History", "Interaction"]
+
+_RANK: dict[State, int] = {"complete": 0, "error": 1, "cancelled": 2, "interrupted": 3, "pending": 4}
+
+
+class Interaction(msgspec.Struct):
+    """A call and all that came back for it. `completion` is what the model is told; the rest is evidence."""
+
+    call: ToolCall
+    turn_key: str
+    completion: ToolResponse | None = None
+    evidence: list[ToolResponse] = []
+    seen: bool = False
+
+    @property
+    def state(self) -> State:
+        return state_of(self.completion) if self.completion is not None else "pending"
+
+    def record(self, response: ToolResponse) -> bool:
+        """Takes a response in; says whether it is what the model is told from now on."""
+        held = self.completion
+        if held is not None and same_content(held, response) and held.is_complete == response.is_complete:
+            return False
+        if state_of(response) == "pending":
+            self.evidence.append(response)
+            return False
+        if held is not None and (self.seen or _RANK[state_of(response)] >= _RANK[state_of(held)]):
+            self.evidence.append(response)
+            return False
+        if held is not None:
+            self.evidence.append(held)
+        self.completion = response
+        return True
+
+
+class History:
+    """Messages in the order in which they were said, and the ledger of interactions."""
+
+    def __init__(self, messages: Iterable[Message] = (), *, turns: int = 0) -> None:
+        self.turns = turns
+        self.ledger: dict[str, Interaction] = {}
+        self._messages: list[Message] = []
+        self._pairer = Pairer()
+        self.add(*messages)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return tuple(self._messages)
+
+    @property
+    def pending(self) -> list[ToolCall]:
+        """Calls that wait for a result, in call order."""
+        return [
+            entry.call for entry in self.ledger.values() if entry.state == "pending" and entry.call.kind != "hosted"
+        ]
+
+    def open_turn(self) -> str:
+        """The key of the next live turn. The counter never goes back."""
+        self.turns += 1
+        return f"turn-{self.turns}"
+
+    def add(self, *messages: Message) -> tuple[Message, ...]:
+        """Writes messages down and gives them back with their ids. Equal completions are written once."""
+        added: list[Message] = []
+        for message in messages:
+            message = self._pairer.feed(_checked(message))
+            for call in calls_of(message):
+                self.ledger[call.id] = Interaction(call, message.turn_key or "")
+            kept = self._recorded(message)
+            if kept is not None:
+                self._messages.append(kept)
+                added.append(kept)
+        return tuple(added)
+
+    def _recorded(self, message: Message) -> Message | None:
+        """The message less the results that change nothing; None where nothing else was in it."""
+        blocks: list[Block] = []
+        for block in message.blocks:
+            entry = self.ledger.get(block.call_id) if isinstance(block, ToolResponse) else None
+            if isinstance(block, ToolResponse) and entry is not None:
+                earlier = entry.completion
+                if not entry.record(block):
+                    continue
+                if earlier is not None:
+                    self._replace(earlier, block)
+                    continue
+            blocks.append(block)
+        if not blocks and message.blocks:
+            return None
+        return message if len(blocks) == len(message.blocks) else message.holding(tuple(blocks))
+
+    def _replace(self, old: ToolResponse, new: ToolResponse) -> None:
+        for position in range(len(self._messages) - 1, -1, -1):
+            message = self._messages[position]
+            if any(block is old for block in message.blocks):
+                self._messages[position] = message.holding(tuple(new if b is old else b for b in message.blocks))
+                return
+
+    def mark_sent(self) -> None:
+        """What is in the history now was sent: the completions in it stay what the model is told."""
+        for entry in self.ledger.values():
+            entry.seen = entry.seen or entry.completion is not None
+
+    def supplied(self) -> tuple[tuple[Message, ...], list[str]]:
+        """The messages with the missing side of each interaction taken from the ledger, and whose side that was.
+
+        Messages may have been cut since they were added; the ledger has not.
+        """
+        called = {call.id for message in self._messages for call in calls_of(message)}
+        answered = {response.call_id for message in self._messages for response in responses_of(message)}
+        messages: list[Message] = []
+        given: list[str] = []
+        for message in self._messages:
+            lost = [r.call_id for r in responses_of(message) if r.call_id not in called and r.call_id in self.ledger]
+            if lost:
+                calls = tuple(self.ledger[call_id].call for call_id in dict.fromkeys(lost))
+                messages.append(Message("ai", calls, turn_key=message.turn_key))
+                called.update(lost)
+                given += lost
+            messages.append(message)
+            absent = [call.id for call in calls_of(message) if call.id not in answered]
+            found = [entry.completion for entry in map(self.ledger.__getitem__, absent) if entry.completion is not None]
+            if found:
+                messages.append(Message("tool", tuple(found), turn_key=message.turn_key))
+                given += [response.call_id for response in found]
+        return (tuple(messages), given) if given else (self.messages, [])
+
+    def cut(self, keep: Sequence[Message]) -> None:
+        """Leaves only these messages; the ledger still knows every call."""
+        wanted = {id(message) for message in keep}
+        self._messages = [message for message in self._messages if id(message) in wanted]
+
+
+def _checked(message: Message) -> Message:
+    """The message with plain arguments: cycles and values that JSON has no word for are refused here."""
+    if message.speaker not in ("system", "human", "ai", "tool"):
+        raise InputError(f"unknown speaker {message.speaker!r}", path="speaker")
+    blocks = tuple(_plain_block(block, f"blocks[{i}]") for i, block in enumerate(message.blocks))
+    same = all(a is b for a, b in zip(blocks, message.blocks, strict=True))
+    return message if same else msgspec.structs.replace(message, blocks=blocks)
+
+
+def _plain_block(block: Block, path: str) -> Block:
+    if not isinstance(block, ToolCall) or block.native is not None:
+        return block
+    try:
+        return msgspec.structs.replace(block, arguments=plain(block.arguments))
+    except InputError as error:
+        raise error.under(f"{path}.arguments") from None
+
+
+def bound_to(blocks: Sequence[Block], digest: str) -> tuple[Block, ...]:
+    """Blocks of a reply whose reasoning remembers the prefix that it was made with."""
+    return tuple(
+        msgspec.structs.replace(block, prefix=digest) if isinstance(block, Thinking) and block.prefix is None else block
+        for block in blocks
+    )

@@ -1,0 +1,32 @@
+"""`segue.check`: would the provider take this body, and by which rule not?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from segue.canonical.jsontext import read_object
+from segue.conformance import apis, judge
+from segue.conformance.rule import Verdict
+from segue.errors import InputError
+from segue.wire.detect import speaks_against
+
+__all__ = ["check"]
+
+
+def check(
+    body: bytes | str | Mapping[str, Any], api: str, *, model: str | None = None, profile: str | None = None
+) -> Verdict:
+    """The verdict on a finished request body: true if it would be accepted, iterable over the violations.
+
+    A body that is not this API's at all is an `InputError`.
+    """
+    if api not in apis():
+        raise InputError(f"{api!r} is not a known API; known are {', '.join(apis())}", path="api")
+    if profile is not None:
+        raise InputError(f"{profile!r} is not a known profile of {api}; it has none", path="profile")
+    value, _ = read_object(body)
+    other = speaks_against(value, api)
+    if other is not None:
+        raise InputError(f"this is a body of {other}, not of {api}")
+    return judge(value, api, model=model)

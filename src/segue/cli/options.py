@@ -1,0 +1,55 @@
+"""What the commands share: `--json`, `--version`, the FILE argument, the names of formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+__all__ = ["FORMAT", "FormatName", "command", "file_argument", "model_option", "profile_option"]
+
+file_argument = click.argument("file", default="-", metavar="[FILE]")
+model_option = click.option("--model", metavar="M", help="The model; rules follow its version.")
+profile_option = click.option("--profile", metavar="P", help="A deployment with rules of its own.")
+
+
+def command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """A command with what every command has."""
+
+    def make(function: Callable[..., Any]) -> click.Command:
+        function = click.option("--json", "as_json", is_flag=True, help="The result as one JSON value.")(function)
+        function = click.version_option(package_name="segue", message="segue %(version)s")(function)
+        return click.command(name)(function)
+
+    return make
+
+
+class FormatName(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]  generic since click 8.4 only
+    """The name of an API that a body can be in. The registry is asked when a value is there, not for `--help`."""
+
+    name = "API"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value not in (names := known()):
+            self.fail(f"unknown format '{value}'; known are {', '.join(names)}", param, ctx)
+        return value
+
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return f"known are {', '.join(known())}"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(name) for name in known() if name.startswith(incomplete)]
+
+
+def known() -> list[str]:
+    """The formats a body can have, in the order of the registry; a text format is never a body of its own."""
+    import segue
+
+    return [row.name for row in segue.formats() if row.kind != "text"]
+
+
+FORMAT = FormatName()
+option = partial(click.option, metavar="API", type=FORMAT)

@@ -1,0 +1,145 @@
+"""`segue COMMAND`: finds the command, runs it, and turns every way it can end into an exit code.
+
+0 ok, 1 found violations or failed, 2 bad input or usage, 130 interrupted, 141 the reader of a pipe went away.
+Whatever goes wrong is one line on stderr; a traceback is shown only with `SEGUE_DEBUG`.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, NoReturn, cast
+
+import click
+
+from segue.cli.streams import forsake_stdout, one_line, reason, say
+
+__all__ = ["COMMANDS", "main", "root", "run"]
+
+OK, FAILED, BAD_INPUT, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
+
+# Command → the module in this package that holds it as `command`, in the order of `segue --help`.
+COMMANDS: Mapping[str, str] = {
+    "demo": "demo",
+    "convert": "convert",
+    "check": "check",
+    "formats": "formats",
+}
+
+
+@contextmanager
+def _closed_pipe_is_an_exit() -> Generator[None]:
+    """Before click sees it: click ends with 1, as if something had failed."""
+    try:
+        yield
+    except BrokenPipeError:
+        forsake_stdout()
+        raise click.exceptions.Exit(CLOSED_PIPE) from None
+
+
+class Commands(click.Group):
+    """Commands that are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = import_module(f"segue.cli.{COMMANDS[cmd_name]}").command
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            ctx.fail(f"no such command '{args[0]}'; known are {', '.join(COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        with _closed_pipe_is_an_exit():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _closed_pipe_is_an_exit():
+            return super().invoke(ctx)
+
+
+@click.command(
+    "segue", cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(package_name="segue", message="segue %(version)s")
+def root() -> None:
+    """One conversation with tools, carried from any model API to any other.
+
+    Commands read a file or stdin and write their result to stdout, messages to stderr. Exit codes: 0 ok,
+    1 found violations or failed, 2 bad input or usage, 130 interrupted.
+    """
+
+
+def main() -> NoReturn:
+    """The entry point."""
+    # What the terminal can't show must not end a command half-way. None is a stdout that was closed before the start.
+    if stdout := cast("io.TextIOWrapper | None", sys.stdout):
+        stdout.reconfigure(errors="backslashreplace")
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs one command and gives its exit code; raises nothing."""
+    try:
+        code = root.main(list(arguments), prog_name="segue", standalone_mode=False)
+        return code if isinstance(code, int) else OK
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else error.format_message(), err=True)
+        return BAD_INPUT
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx else "segue"
+        say(f"{_sentence(error.format_message())} (see {command} --help)")
+        return BAD_INPUT
+    except click.ClickException as error:
+        say(error.format_message())
+        return error.exit_code
+    except Exception as error:  # noqa: BLE001  a user never sees a traceback
+        return _explain(error)
+
+
+def _explain(error: Exception) -> int:
+    """Says what went wrong, and whose fault it was."""
+    from segue.errors import InputError, RemoteProtocolError
+
+    if os.environ.get("SEGUE_DEBUG"):
+        import traceback
+
+        click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+    match error:
+        case InputError():
+            say(str(error))
+            return BAD_INPUT
+        case RemoteProtocolError():
+            say(str(error))
+        case MemoryError():
+            say("not enough memory for this input")
+        case OSError():
+            # Only stdout is left: files and stdin are watched where they are read and written.
+            forsake_stdout()
+            say(f"can't write to stdout: {reason(error)}")
+        case _:
+            told = one_line(f"{type(error).__name__}: {error}")
+            hint = "SEGUE_DEBUG=1 shows where"
+            say(f"this is a bug in segue, please report it ({hint}): {told}")
+    return FAILED
+
+
+def _sentence(message: str) -> str:
+    """click's sentence in this program's form: no capital, no full stop."""
+    message = one_line(message).rstrip(".")
+    return message[:1].lower() + message[1:]

@@ -1,0 +1,183 @@
+"""Bytes in and bytes out: files, stdin, stdout, stderr.
+
+Input is read once, whole. A file is replaced in one step or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import stat
+import sys
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+__all__ = [
+    "STDIO",
+    "Unreadable",
+    "Unwritable",
+    "WrongFile",
+    "coloured",
+    "forsake_stdout",
+    "on_terminal",
+    "one_line",
+    "read",
+    "reason",
+    "replace_file",
+    "say",
+    "write",
+]
+
+STDIO = "-"
+_BYTE_ORDER_MARKS = (
+    (b"\xef\xbb\xbf", "UTF-8"),
+    (b"\xff\xfe", "UTF-16"),
+    (b"\xfe\xff", "UTF-16"),
+)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+# What a user can put right by naming another file; the rest (a full disk, a broken device) is a failure.
+_WRONG_FILE = {errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.EROFS, errno.ENAMETOOLONG}
+
+
+class Unreadable(click.ClickException):
+    """The input can't be read, or is plainly not what it should be."""
+
+    exit_code = 2
+
+
+class Unwritable(click.ClickException):
+    """A file or stdout can't be written."""
+
+    exit_code = 1
+
+
+class WrongFile(Unwritable):
+    """Another file name would help."""
+
+    exit_code = 2
+
+
+def read(file: str) -> bytes:
+    """The bytes of a file, or of stdin for `-`; nothing, a byte order mark and binary data are refused by name."""
+    data = _read_stdin() if file == STDIO else _read_file(file)
+    name = "stdin" if file == STDIO else file
+    if not data.strip():
+        raise Unreadable(f"{name} is empty; a JSON object is expected")
+    for mark, encoding in _BYTE_ORDER_MARKS:
+        if data.startswith(mark):
+            raise Unreadable(f"{name} begins with a {encoding} byte order mark; save it as UTF-8 without one")
+    if b"\x00" in data[:4096]:
+        raise Unreadable(f"{name} is binary data; a JSON object in UTF-8 is expected")
+    return data
+
+
+def _read_file(file: str) -> bytes:
+    try:
+        return Path(file).read_bytes()
+    except (OSError, ValueError) as error:
+        raise Unreadable(f"can't read {file}: {reason(error)}") from error
+
+
+def _read_stdin() -> bytes:
+    # Closed before the start (`<&-`), Python has no stdin at all, whatever its type says.
+    stdin = getattr(sys, "stdin", None)
+    if stdin is None:
+        raise Unreadable("stdin is closed; name a file")
+    if stdin.isatty():
+        say("reading from the terminal; end with Ctrl-D, or name a file")
+    try:
+        return stdin.buffer.read()
+    except OSError as error:
+        raise Unreadable(f"can't read stdin: {reason(error)}") from error
+
+
+def write(*chunks: bytes | str) -> None:
+    """Writes to stdout and flushes, so that a failure shows here and not at the end of the process."""
+    stdout = getattr(sys, "stdout", None)
+    if stdout is None:
+        raise Unwritable("can't write to stdout: it is closed")
+    for chunk in chunks:
+        if isinstance(chunk, str):
+            stdout.write(chunk)
+        else:
+            stdout.flush()
+            stdout.buffer.write(chunk)
+    stdout.flush()
+
+
+def forsake_stdout() -> None:
+    """After a failed write: what is still buffered goes nowhere, or Python would try again at exit and complain."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def say(message: str) -> None:
+    """One line on stderr."""
+    with contextlib.suppress(OSError):
+        click.echo(f"segue: {one_line(message)}", err=True)
+
+
+def replace_file(file: str, data: bytes) -> None:
+    """Writes a file beside the target and renames it; devices and pipes are written to directly."""
+    target = Path(os.path.realpath(file))
+    scratch = target.with_name(f".segue-{os.getpid()}.tmp")
+    try:
+        mode = stat.S_IMODE(found.st_mode) if (found := _stat(target)) else None
+        if found and stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if found and not stat.S_ISREG(found.st_mode):
+            target.write_bytes(data)
+            return
+        try:
+            _create(scratch, data, mode)
+            scratch.replace(target)
+        except BaseException:
+            scratch.unlink(missing_ok=True)
+            raise
+    except (OSError, ValueError) as error:
+        wrong = isinstance(error, ValueError) or error.errno in _WRONG_FILE
+        raise (WrongFile if wrong else Unwritable)(f"can't write {file}: {reason(error)}") from error
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _create(path: Path, data: bytes, mode: int | None) -> None:
+    with path.open("wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+    if mode is not None:
+        path.chmod(mode)
+
+
+def reason(error: OSError | ValueError) -> str:
+    """The system's words, fit for the end of a sentence."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror[0].lower() + error.strerror[1:]
+    return str(error)
+
+
+def one_line(text: str) -> str:
+    """Words on one line: line ends become blanks, other control characters are spelled out."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", " ".join(text.split()))
+
+
+def on_terminal(stream: TextIO | None) -> bool:
+    """Whether somebody is looking; a stream that was closed before the start is None."""
+    return stream is not None and stream.isatty()
+
+
+def coloured() -> bool:
+    """Whether stdout wants colour: a terminal that knows any, and nobody said NO_COLOR."""
+    return on_terminal(sys.stdout) and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")

@@ -1,0 +1,261 @@
+"""`segue.Conversation`: the long-lived form. What happens is added as it happens; any target can be rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, cast
+
+import msgspec
+
+from segue.canonical.blocks import Block, Message, Speaker, Text, Thinking, ToolCall
+from segue.canonical.codec import decode_block, dumped, dumps, loads
+from segue.canonical.history import History, Interaction, bound_to
+from segue.canonical.jsontext import plain, read_object, write
+from segue.canonical.request import Options, Reply, Request, Tool
+from segue.convert import Body, policy_of, say
+from segue.errors import InputError
+from segue.models import identify
+from segue.render.reasoning import sent_digest
+from segue.render.report import Report
+from segue.render.transcript import Transcript
+from segue.wire.base import Fetch
+from segue.wire.detect import detect_source
+from segue.wire.registry import WIRES, find
+
+__all__ = ["Conversation", "Rendered"]
+
+Content = str | Block | Sequence[Block]
+
+
+class Rendered:
+    """A body, ready to be sent."""
+
+    def __init__(self, body: dict[str, Any], report: Report) -> None:
+        self.body = body
+        self.report = report
+
+    @cached_property
+    def data(self) -> bytes:
+        return write(self.body)
+
+    @property
+    def fragments(self) -> list[bytes]:
+        """The same bytes in pieces, to be written one after the other."""
+        return [self.data]
+
+
+class Conversation:
+    """One conversation with tools. `system`, `tools` and `options` may be set again at any time."""
+
+    def __init__(
+        self, system: str | None = None, tools: Sequence[Tool | Mapping[str, Any]] = (), **options: object
+    ) -> None:
+        self._system: tuple[Text, ...] = ()
+        self._tools: tuple[Tool, ...] = ()
+        self._options = Options()
+        self._history = History()
+        self._sent: Transcript | None = None
+        self.system = system
+        self.tools = tools
+        self.options = options
+
+    @property
+    def system(self) -> str | None:
+        return "\n\n".join(block.text for block in self._system) if self._system else None
+
+    @system.setter
+    def system(self, text: str | None) -> None:
+        self._system = (Text(text),) if text else ()
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        return self._tools
+
+    @tools.setter
+    def tools(self, declarations: Sequence[Tool | Mapping[str, Any]]) -> None:
+        self._tools = tuple(_declared(tool, position) for position, tool in enumerate(declarations))
+
+    @property
+    def options(self) -> Options:
+        return self._options
+
+    @options.setter
+    def options(self, options: Options | Mapping[str, object]) -> None:
+        if isinstance(options, Mapping):
+            unknown = set(options) - set(Options.__struct_fields__)
+            if unknown:
+                known = ", ".join(Options.__struct_fields__)
+                raise InputError(f"there is no option {min(unknown)!r}; there are {known}", path="options")
+            try:
+                options = msgspec.convert(plain(dict(options)), Options)
+            except msgspec.ValidationError as error:
+                raise InputError(str(error), path="options") from None
+        self._options = options
+
+    @classmethod
+    def from_body(cls, body: Body, *, source: str | None = None) -> Conversation:
+        """A conversation that goes on from a request body."""
+        value, _ = read_object(body)
+        wire = find(source or detect_source(value), argument="source")
+        return cls._from_request(wire.parse_request(value))
+
+    @classmethod
+    def _from_request(cls, request: Request, *, turns: int = 0) -> Conversation:
+        made = cls()
+        made._system, made._tools, made._options = request.system, request.tools, request.options
+        made._history = History(request.messages, turns=turns)
+        return made
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return self._history.messages
+
+    @property
+    def pending(self) -> list[ToolCall]:
+        """Calls that wait for their result, in call order."""
+        return self._history.pending
+
+    def add_user(self, content: Content) -> None:
+        self._history.add(Message("human", _blocks(content)))
+
+    def add_reply(self, reply: Body | Reply, *, source: str | None = None) -> Reply:
+        """Writes a model's answer down and gives it back with this conversation's ids in its calls."""
+        if not isinstance(reply, Reply):
+            value, _ = read_object(reply)
+            reply = find(source or _reply_source(value), argument="source").parse_reply(value)
+        self._history.mark_sent()
+        blocks = reply.blocks
+        if self._sent is not None and any(isinstance(block, Thinking) for block in blocks):
+            blocks = bound_to(blocks, sent_digest(self._sent))
+        added = self._history.add(Message("ai", blocks, turn_key=self._history.open_turn()))
+        return msgspec.structs.replace(reply, blocks=added[0].blocks if added else ())
+
+    def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None:
+        """The result of a call: given itself, by its canonical id, or by its raw id in the newest turn.
+
+        Text and blocks stay what they are; any other value is a JSON result.
+        """
+        found = self._call(call)
+        if content is None or isinstance(content, str):
+            response = found.respond(content or "", error=error)
+        elif _are_blocks(content):
+            response = found.respond(_blocks(cast("Content", content)), error=error)
+        else:
+            response = found.respond((), structured=plain(content), error=error)
+        self._history.add(Message("tool", (response,), turn_key=self._history.ledger[found.id].turn_key))
+
+    def cancel(self, call: ToolCall | str) -> None:
+        """Ends a call that will have no result."""
+        found = self._call(call)
+        response = found.respond(
+            "[cancelled before it finished]", error=True, outcome="cancelled", synthetic="cancelled"
+        )
+        self._history.add(Message("tool", (response,), turn_key=self._history.ledger[found.id].turn_key))
+
+    def _call(self, call: ToolCall | str) -> ToolCall:
+        ledger = self._history.ledger
+        key = call.id if isinstance(call, ToolCall) else call
+        if key in ledger:
+            return ledger[key].call
+        newest = next(reversed(ledger.values())).turn_key if ledger else None
+        same = [e.call for e in ledger.values() if e.turn_key == newest and e.call.origin.raw_id == key]
+        waiting = [found for found in same if ledger[found.id].state == "pending"]
+        if not same:
+            raise InputError(f"{key!r} is not a call of this conversation, nor the raw id of one in its newest turn")
+        return (waiting or same)[0]
+
+    def add_blocks(self, *blocks: Block, speaker: Speaker = "ai") -> tuple[Message, ...]:
+        """Blocks of any make, such as parsed items, as one message."""
+        calls = any(isinstance(block, ToolCall) for block in blocks)
+        key = self._history.open_turn() if calls else None
+        return self._history.add(Message(speaker, blocks, turn_key=key))
+
+    def render(
+        self,
+        target: str,
+        model: str | None = None,
+        *,
+        tool_format: str = "auto",
+        fetch: Fetch | None = None,
+        ids: str = "auto",
+        reasoning: str = "native",
+        hosted: str = "pair",
+        pending: str = "complete",
+        orphans: str = "text",
+    ) -> Rendered:
+        """The request that continues this conversation on the target."""
+        policy = policy_of(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans)
+        wire = find(target, argument="target")
+        report = Report()
+        messages, supplied = self._history.supplied()
+        for call_id in supplied:
+            report.add("supplied", "one side of this interaction came from the ledger", call_id=call_id)
+        request = Request(messages, self._system, self._tools, self._options)
+        transcript, said = say(request, wire, report, policy, model=model, tool_format=tool_format, fetch=fetch)
+        self._sent = transcript if identify(model).family else None
+        return Rendered(said.body, report)
+
+    def dump(self) -> bytes:
+        """The stored form, ledger included."""
+        history = self._history
+        request = Request(history.messages, self._system, self._tools, self._options)
+        return dumps(request, turns=history.turns, ledger=[dumped(entry) for entry in history.ledger.values()])
+
+    @classmethod
+    def load(cls, data: bytes) -> Conversation:
+        """What `dump` wrote."""
+        request, envelope = loads(data)
+        made = cls._from_request(request, turns=int(envelope.get("turns", 0)))
+        for position, entry in enumerate(envelope.get("ledger", ())):
+            loaded = _loaded(entry, f"ledger[{position}]")
+            made._history.ledger[loaded.call.id] = loaded
+        return made
+
+
+def _loaded(entry: Mapping[str, Any], path: str) -> Interaction:
+    def block(stored: object, name: str) -> Any:
+        return decode_block(stored, f"{path}.{name}") if stored is not None else None
+
+    return Interaction(
+        call=block(entry.get("call"), "call"),
+        turn_key=str(entry.get("turn_key", "")),
+        completion=block(entry.get("completion"), "completion"),
+        evidence=[block(item, "evidence") for item in entry.get("evidence", ())],
+        seen=bool(entry.get("seen", False)),
+    )
+
+
+def _are_blocks(content: object) -> bool:
+    if isinstance(content, Block):
+        return True
+    if not isinstance(content, list | tuple):
+        return False
+    items = cast("Sequence[object]", content)
+    return bool(items) and all(isinstance(item, Block) for item in items)
+
+
+def _blocks(content: Content) -> tuple[Block, ...]:
+    if isinstance(content, str):
+        return (Text(content),)
+    return (content,) if isinstance(content, Block) else tuple(content)
+
+
+def _declared(tool: Tool | Mapping[str, Any], position: int) -> Tool:
+    """A tool as any API declares it."""
+    if isinstance(tool, Tool):
+        return tool
+    wire = WIRES["openai-chat" if "function" in tool or "custom" in tool else "anthropic"]
+    try:
+        return wire.parse_request({"messages": [], "tools": [plain(tool)]}).tools[0]
+    except InputError as error:
+        raise InputError(error.message, path=error.path.replace("tools[0]", f"tools[{position}]")) from None
+
+
+def _reply_source(value: Mapping[str, Any]) -> str:
+    if "choices" in value:
+        family = identify(value.get("model") if isinstance(value.get("model"), str) else None).family
+        return family if family in WIRES else "openai-chat"
+    if value.get("type") == "message" or isinstance(value.get("content"), list):
+        return "anthropic"
+    raise InputError("this is not a reply of a known API; name `source` if it is one")

@@ -1,0 +1,175 @@
+"""`segue.convert`: one request body of any API, said to any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from segue.canonical.blocks import Message, ToolCall, calls_of, responses_of
+from segue.canonical.jsontext import read_object, write
+from segue.canonical.pairing import Pairer
+from segue.canonical.request import Reply, Request
+from segue.errors import InputError
+from segue.models import identify
+from segue.render.demands import Policy
+from segue.render.passes import render
+from segue.render.report import Report
+from segue.render.transcript import Transcript
+from segue.wire.base import Fetch, Projection, Wire
+from segue.wire.detect import detect_source, speaks_against
+from segue.wire.formats import scheme_for
+from segue.wire.idmap import IdMap
+from segue.wire.names import NameMap, NameRule
+from segue.wire.registry import WIRES, find
+from segue.wire.tools import free_text_back
+
+__all__ = ["Converted", "convert", "policy_of", "say"]
+
+_ANY_NAME = NameRule(allowed=r"\s\S", limit=1_000_000)
+
+Body = bytes | bytearray | str | Mapping[str, Any]
+
+
+class Converted:
+    """A body for the target, and what it took to make it."""
+
+    def __init__(self, request: Request, source: Wire, target: Wire, transcript: Transcript, said: Said) -> None:
+        self._request = request
+        self._source = source
+        self._target = target
+        self._transcript = transcript
+        self._names = said.names
+        self.body: dict[str, Any] = said.body
+        self.report: Report = said.report
+
+    @property
+    def source(self) -> str:
+        return self._source.name
+
+    @property
+    def target(self) -> str:
+        return self._target.name
+
+    @cached_property
+    def data(self) -> bytes:
+        """The body as JSON."""
+        return write(self.body)
+
+    def reply(self, data: Body) -> dict[str, Any]:
+        """The target's answer in the source's form: names as the caller declared them, ids unique in its history."""
+        value, _ = read_object(data)
+        reply = self._with_ids(self._target.parse_reply(value))
+        ids = IdMap(self._source.ids(identify(self._request.model)), provider=self._source.provider)
+        names = NameMap(_ANY_NAME)
+        ids.add_messages(self._request.messages, names.render)
+        for call in reply.calls:
+            ids.assign(call, call.name)
+        return self._source.render_reply(reply, Projection(ids, names, self.report))
+
+    def _with_ids(self, reply: Reply) -> Reply:
+        custom = frozenset(tool.name for tool in self._request.tools if tool.kind == "custom")
+        if not self._source.custom_tools:
+            custom = frozenset[str]()
+
+        def named(call: ToolCall) -> ToolCall:
+            name = self._names.parse(call.name)
+            call = call if name == call.name else msgspec.structs.replace(call, name=name)
+            return free_text_back(call, custom)
+
+        blocks = tuple(named(block) if isinstance(block, ToolCall) else block for block in reply.blocks)
+        pairer = Pairer()
+        for message in self._request.messages:
+            pairer.feed(message)
+        return msgspec.structs.replace(reply, blocks=pairer.feed(Message("ai", blocks)).blocks)
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What a wire made of a transcript."""
+
+    body: dict[str, Any]
+    names: NameMap
+    report: Report
+
+
+def convert(
+    body: Body,
+    *,
+    target: str,
+    source: str | None = None,
+    model: str | None = None,
+    profile: str | None = None,
+    tool_format: str = "auto",
+    fetch: Fetch | None = None,
+    ids: str = "auto",
+    reasoning: str = "native",
+    hosted: str = "pair",
+    pending: str = "complete",
+    orphans: str = "text",
+) -> Converted:
+    """A request body of one API as a body that another one takes, with a report of each decision.
+
+    `source` None is told by the body's shape, then by its model's name. `model` is the target's; without one the
+    body's own is kept at home and left out abroad.
+    """
+    policy = policy_of(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans)
+    value, surrogates = read_object(body)
+    target_wire = find(target, argument="target")
+    if profile is not None:
+        raise InputError(f"{profile!r} is not a known profile of {target}; it has none", path="profile")
+    source_wire = find(source, argument="source") if source is not None else WIRES[detect_source(value)]
+    other = speaks_against(value, source_wire.name)
+    if other is not None:
+        raise InputError(f"this is a body of {other}, not of {source_wire.name}")
+    request = source_wire.parse_request(value)
+    report = Report(target=target)
+    if surrogates:
+        report.add("surrogate", f"{surrogates} escaped halves of a character became U+FFFD")
+    if model is None:
+        model = request.model if source_wire is target_wire else None
+        if model is None and request.model is not None:
+            report.add("model", f"the model {request.model!r} is not one of {target}: left out", subject=request.model)
+    transcript, said = say(request, target_wire, report, policy, model=model, tool_format=tool_format, fetch=fetch)
+    return Converted(request, source_wire, target_wire, transcript, said)
+
+
+def say(
+    request: Request,
+    wire: Wire,
+    report: Report,
+    policy: Policy,
+    *,
+    model: str | None = None,
+    tool_format: str = "auto",
+    fetch: Fetch | None = None,
+) -> tuple[Transcript, Said]:
+    """A canonical request in a wire's words."""
+    known = identify(model or wire.default_model)
+    scheme = scheme_for(wire, known, tool_format, WIRES[wire.on] if wire.on else wire)
+    report.target, report.id_scheme, report.model = wire.name, scheme.name, model
+    transcript = render(request, wire.demands(known), policy, report, model=model)
+    names = NameMap(wire.names)
+    spell: Callable[[str], str] = names.render
+    ids = IdMap.project(transcript, scheme, spell)
+    body = wire.render_request(transcript, Projection(ids, names, report, fetch))
+    for message in transcript.messages:
+        for call in calls_of(message):
+            if call.kind != "hosted":
+                report.emitted_calls.append((call.id, ids.render(call.id)))
+        for response in responses_of(message):
+            if not response.hosted:
+                report.emitted_results.append((response.call_id, ids.render(response.call_id)))
+    for name, spelled in names.changed:
+        report.add("name", f"the tool {name!r} is called {spelled!r} there", subject=name)
+    return transcript, Said(body, names, report)
+
+
+def policy_of(**chosen: str) -> Policy:
+    """The policy with these choices; a wrong one is an error that names it."""
+    try:
+        return msgspec.convert(chosen, Policy)
+    except msgspec.ValidationError as error:
+        message, _, where = str(error).partition(" - at `$.")
+        raise InputError(message[:1].lower() + message[1:], path=where.rstrip("`") or "policy") from None

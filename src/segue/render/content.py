@@ -1,0 +1,133 @@
+"""The passes about what blocks hold: errors where there is no flag, media where they may not stand, empty texts."""
+
+from __future__ import annotations
+
+import msgspec
+
+from segue.canonical.blocks import Block, Media, Message, Opaque, Text, ToolResponse, edited
+from segue.canonical.jsontext import write_text
+from segue.render.demands import TEXTS
+from segue.render.draft import Draft
+
+__all__ = ["empties", "errors", "media"]
+
+
+def errors(draft: Draft) -> Draft:
+    """Where the API has no flag for a failed call, its text says so. Made-up results say it already."""
+    if draft.demands.error_flag:
+        return draft
+
+    def told(_message: Message, block: Block) -> list[Block]:
+        if not isinstance(block, ToolResponse) or not block.error:
+            return [block]
+        if block.synthetic is not None:
+            return [msgspec.structs.replace(block, error=False)]
+        first, *rest = _as_text(block) or [Text("")]
+        label = first.text if isinstance(first, Text) else ""
+        others = rest if isinstance(first, Text) else [first, *rest]
+        said = Text(TEXTS.error.format(content=label).rstrip() if not label else TEXTS.error.format(content=label))
+        return [edited(block, content=(said, *others), structured=msgspec.UNSET, error=False)]
+
+    return draft.map_blocks(told)
+
+
+def _as_text(response: ToolResponse) -> list[Block]:
+    if response.structured is not msgspec.UNSET:
+        return [Text(write_text(response.structured)), *(response.content or ())]
+    return list(response.content or ())
+
+
+def media(draft: Draft) -> Draft:
+    """Pictures and files stand where the target takes them; what it can't have at all is told as text."""
+    messages: list[Message] = []
+    waiting: list[Block] = []
+    for message in draft.messages:
+        if waiting and message.speaker != "tool":
+            messages.append(Message("human", tuple(waiting)))
+            waiting = []
+        blocks: list[Block] = []
+        for block in message.blocks:
+            if isinstance(block, ToolResponse):
+                block, moved = _in_result(draft, block)
+                waiting += moved
+            else:
+                block = _in_message(draft, message, block)
+            blocks.append(block)
+        same = all(a is b for a, b in zip(blocks, message.blocks, strict=True))
+        messages.append(message if same else message.holding(tuple(blocks)))
+        if waiting and any(not isinstance(block, ToolResponse) for block in message.blocks):
+            messages.append(Message("human", tuple(waiting)))
+            waiting = []
+    if waiting:
+        messages.append(Message("human", tuple(waiting)))
+    return draft.with_messages(messages)
+
+
+def _in_message(draft: Draft, message: Message, block: Block) -> Block:
+    if isinstance(block, Media | Opaque) and not draft.at_home(block):
+        allowed = draft.demands.media_ai if message.speaker == "ai" else draft.demands.media_human
+        if not (isinstance(block, Media) and _sayable(block) and block.kind in allowed):
+            return _unsupported(draft, block)
+    return block
+
+
+def _in_result(draft: Draft, response: ToolResponse) -> tuple[ToolResponse, list[Block]]:
+    """The response as the target can have it, and what has to stand after the results instead."""
+    if draft.at_home(response) or not any(isinstance(block, Media | Opaque) for block in response.content or ()):
+        return response, []
+    allowed = draft.demands.media_results
+    if response.error and not draft.demands.media_in_errors:
+        allowed = frozenset[str]()
+    kept: list[Block] = []
+    moved: list[Block] = []
+    for block in response.content or ():
+        if not isinstance(block, Media | Opaque) or draft.at_home(block):
+            kept.append(block)
+        elif not isinstance(block, Media) or not _sayable(block):
+            kept.append(_unsupported(draft, block))
+        elif block.kind in allowed:
+            kept.append(block)
+        elif block.kind in draft.demands.media_human:
+            draft.report.add("moved", f"{block.kind} of a result: put after the results", call_id=response.call_id)
+            kept.append(Text(TEXTS.media_moved.format(kind=block.kind)))
+            moved += [Text(TEXTS.media_label.format(kind=block.kind, tool=response.name or "a tool")), block]
+        else:
+            kept.append(_unsupported(draft, block))
+    if all(a is b for a, b in zip(kept, response.content or (), strict=True)):
+        return response, []
+    return edited(response, content=tuple(kept)), moved
+
+
+def _sayable(block: Media) -> bool:
+    """Whether anyone but the API that holds the file could be given this."""
+    return block.data is not None or block.url is not None
+
+
+def _unsupported(draft: Draft, block: Media | Opaque) -> Text:
+    label = TEXTS.unsupported.format(kind=block.kind)
+    said = (block.name, block.url, block.file_id) if isinstance(block, Media) else (block.text,)
+    draft.report.add("text", f"{block.kind} can't be said to {draft.demands.api}: told as text", subject=block.kind)
+    return Text(" ".join([label, *(word for word in said if word)]))
+
+
+def empties(draft: Draft) -> Draft:
+    """No text and no message that the target refuses because nothing is in it."""
+    messages: list[Message] = []
+    for message in draft.messages:
+        if draft.demands.empty_text == "refused":
+            kept = tuple(block for block in message.blocks if not (isinstance(block, Text) and not block.text))
+            message = message if len(kept) == len(message.blocks) else message.holding(kept)
+        if _says_nothing(draft, message):
+            draft.report.add("dropped", f"an empty message of speaker {message.speaker}", subject=message.speaker)
+        else:
+            messages.append(message)
+    return draft.with_messages(messages)
+
+
+def _says_nothing(draft: Draft, message: Message) -> bool:
+    if not message.blocks:
+        intact = message.native is not None and message.native.intact and draft.at_home(message)
+        return not (intact and message.speaker in draft.demands.empty_messages)
+    if draft.demands.blank_messages:
+        return False
+    return all(isinstance(block, Text) and not block.text.strip() for block in message.blocks)

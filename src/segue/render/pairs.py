@@ -1,0 +1,314 @@
+"""The passes about calls and results: who said what, which result counts, what is missing, and where results stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from segue.canonical.blocks import Block, Message, State, Text, Thinking, ToolCall, ToolResponse, state_of
+from segue.canonical.jsontext import write_text
+from segue.canonical.pairing import same_content
+from segue.render.demands import TEXTS
+from segue.render.draft import Draft, is_client_call, is_client_response, regrouped
+
+__all__ = ["complete", "hosted", "orphans", "place", "settle", "speakers"]
+
+_RANK: dict[State, int] = {"complete": 0, "error": 1, "cancelled": 2, "interrupted": 3}
+
+
+def speakers(draft: Draft) -> Draft:
+    """Calls and thinking belong to the model, results to the tools, whatever message they came in."""
+
+    def parts(message: Message) -> list[Message]:
+        if message.speaker == "ai":
+            return regrouped(message, lambda block: "tool" if is_client_response(block) else "ai")
+        return regrouped(message, lambda block: _speaker(block, message))
+
+    return draft.with_messages(part for message in draft.messages for part in parts(message))
+
+
+def _speaker(block: Block, message: Message) -> str:
+    if isinstance(block, ToolCall | Thinking) or (isinstance(block, ToolResponse) and block.hosted):
+        return "ai"
+    if isinstance(block, ToolResponse) or message.speaker == "tool":
+        return "tool"
+    return message.speaker
+
+
+def hosted(draft: Draft) -> Draft:
+    """What a provider ran itself stays as it is at home; abroad policy decides what becomes of it."""
+    abroad = sum(
+        isinstance(block, ToolCall) and _is_hosted(block) and not draft.at_home(block)
+        for message in draft.messages
+        for block in message.blocks
+    )
+    if not any(_is_hosted(b) and not draft.at_home(b) for message in draft.messages for b in message.blocks):
+        return draft
+    if draft.policy.hosted == "pair":
+        answered = {b.call_id for message in draft.messages for b in message.blocks if isinstance(b, ToolResponse)}
+        return draft.with_messages(part for message in draft.messages for part in _as_pairs(draft, message, answered))
+    draft.report.add("text" if draft.policy.hosted == "text" else "dropped", f"{abroad} tool runs of the provider")
+    return draft.map_blocks(
+        lambda _message, block: (
+            _hosted_text(draft, block) if _is_hosted(block) and not draft.at_home(block) else [block]
+        )
+    )
+
+
+def _is_hosted(block: Block) -> bool:
+    return (isinstance(block, ToolCall) and block.kind == "hosted") or (
+        isinstance(block, ToolResponse) and block.hosted
+    )
+
+
+def _as_pairs(draft: Draft, message: Message, answered: set[str]) -> list[Message]:
+    """The message with its provider-run calls as calls like any other; cut after each result."""
+    if all(draft.at_home(block) or not _is_hosted(block) for block in message.blocks):
+        return [message]
+    blocks: list[Block] = []
+    for block in message.blocks:
+        if isinstance(block, ToolCall) and block.kind == "hosted":
+            block = msgspec.structs.replace(block, kind="function", native=None)
+            draft.report.add(
+                "text", "a tool run by the provider is told as a call", call_id=block.id, subject=block.name
+            )
+            blocks.append(block)
+            if block.id not in answered:
+                blocks.append(block.respond(TEXTS.undisclosed, synthetic="output not disclosed"))
+            continue
+        if isinstance(block, ToolResponse) and block.hosted:
+            block = msgspec.structs.replace(block, hosted=False, native=None)
+        blocks.append(block)
+    return regrouped(message.holding(tuple(blocks)), lambda block: "tool" if is_client_response(block) else "ai")
+
+
+def _hosted_text(draft: Draft, block: Block) -> list[Block]:
+    if draft.policy.hosted == "drop":
+        return []
+    if isinstance(block, ToolCall):
+        arguments = block.arguments_text or write_text(block.arguments)
+        return [Text(TEXTS.hosted_call.format(tool=block.name, arguments=arguments))]
+    if isinstance(block, ToolResponse):
+        return _told(block, TEXTS.hosted_result.format(tool=block.name or "a tool", content="").rstrip())
+    return [block]
+
+
+def _told(response: ToolResponse, label: str) -> list[Block]:
+    """A result as words: the label and the text, then what is not text."""
+    content = response.content or ()
+    words = [block.text for block in content if isinstance(block, Text)]
+    if response.structured is not msgspec.UNSET:
+        words.append(write_text(response.structured))
+    return [Text("\n".join([label, *words])), *(block for block in content if not isinstance(block, Text))]
+
+
+def settle(draft: Draft) -> Draft:
+    """One result a call: the best of several, the first among equals. Partial output is no result."""
+    chosen: dict[str, ToolResponse] = {}
+    crowded: set[str] = set()
+    for response in _client_responses(draft):
+        held = chosen.get(response.call_id)
+        if held is None:
+            chosen[response.call_id] = response
+        if held is not None or state_of(response) == "pending":
+            crowded.add(response.call_id)
+        if held is not None and _rank(response) < _rank(held):
+            chosen[response.call_id] = response
+    if not crowded:
+        return draft
+
+    def keep(_message: Message, block: Block) -> list[Block]:
+        if not isinstance(block, ToolResponse) or block.hosted or block.call_id not in crowded:
+            return [block]
+        best = chosen[block.call_id]
+        if block is best and state_of(block) != "pending":
+            return [block]
+        why = "partial output" if block is best else _why_not(block, best)
+        draft.report.add("dedupe", f"{why}: left out", call_id=block.call_id, subject=_words(block))
+        return []
+
+    settled = draft.map_blocks(keep)
+    return settled.with_messages(part for message in settled.messages for part in _tidied(message))
+
+
+def _tidied(message: Message) -> list[Message]:
+    """A tool message without results is a human's, or nothing."""
+    if message.speaker != "tool" or any(isinstance(block, ToolResponse) for block in message.blocks):
+        return [message]
+    return [message.holding(message.blocks, speaker="human")] if message.blocks else []
+
+
+def _words(response: ToolResponse) -> str | None:
+    """What a left-out result said: it is in the report, since it is not in the body."""
+    told = _told(response, "")[0]
+    return told.text.strip() if isinstance(told, Text) else None
+
+
+def _rank(response: ToolResponse) -> int:
+    return _RANK.get(state_of(response), len(_RANK))
+
+
+def _why_not(block: ToolResponse, best: ToolResponse) -> str:
+    if same_content(block, best):
+        return "a repeated result"
+    return f"another result, {state_of(block)}, beside one that is {state_of(best)}"
+
+
+def _client_responses(draft: Draft) -> Iterator[ToolResponse]:
+    return (
+        block
+        for message in draft.messages
+        for block in message.blocks
+        if isinstance(block, ToolResponse) and not block.hosted
+    )
+
+
+def orphans(draft: Draft) -> Draft:
+    """A result whose call is not here is told as text, where it stood."""
+    called = {block.id for message in draft.messages for block in message.blocks if isinstance(block, ToolCall)}
+
+    def is_orphan(block: Block) -> bool:
+        return isinstance(block, ToolResponse) and block.call_id not in called
+
+    messages: list[Message] = []
+    for message in draft.messages:
+        if not any(is_orphan(block) for block in message.blocks):
+            messages.append(message)
+            continue
+        kept = tuple(block for block in message.blocks if not is_orphan(block))
+        told = tuple(
+            text
+            for block in message.blocks
+            if isinstance(block, ToolResponse) and is_orphan(block)
+            for text in _orphan(draft, block)
+        )
+        if kept:
+            still_tool = any(isinstance(block, ToolResponse) for block in kept)
+            speaker = "human" if message.speaker == "tool" and not still_tool else message.speaker
+            messages.append(message.holding(kept, speaker=speaker))
+        if told:
+            messages.append(Message("human", told))
+    return draft.with_messages(messages)
+
+
+def _orphan(draft: Draft, response: ToolResponse) -> list[Block]:
+    tool = response.name or "a tool"
+    if draft.policy.orphans == "drop":
+        draft.report.add("orphan", "a result without a call: left out", call_id=response.call_id, subject=tool)
+        return []
+    draft.report.add("orphan", "a result without a call: told as text", call_id=response.call_id, subject=tool)
+    return _told(response, TEXTS.orphan.format(tool=tool))
+
+
+def complete(draft: Draft) -> Draft:
+    """Every call gets a result: a made-up one where none was recorded."""
+    answered = {response.call_id for response in _client_responses(draft)}
+    last = max((i for i, message in enumerate(draft.messages) if message.speaker != "tool"), default=-1)
+    messages: list[Message] = []
+    for position, message in enumerate(draft.messages):
+        messages.append(message)
+        missing = [call for call in _client_calls(message) if call.id not in answered]
+        if not missing or (draft.policy.pending == "keep" and position == last):
+            continue
+        messages.append(Message("tool", tuple(_made_up(draft, call) for call in missing), turn_key=message.turn_key))
+    return draft.with_messages(messages)
+
+
+def _made_up(draft: Draft, call: ToolCall) -> ToolResponse:
+    why = "interrupted: no result was recorded"
+    draft.report.add("synthetic", why, call_id=call.id, subject=call.name)
+    return call.respond(TEXTS.interrupted, error=True, outcome="interrupted", synthetic=why)
+
+
+def place(draft: Draft) -> Draft:
+    """Results stand right behind their calls. Turns that are lawful as they stand are not touched."""
+    loose: dict[int, list[ToolCall]] = {}
+    responses = {response.call_id: response for response in _client_responses(draft)}
+    for start, stop in _reply_runs(draft):
+        asked = {
+            position: calls
+            for position in range(start, stop)
+            if (calls := [call for call in _client_calls(draft.messages[position]) if call.id in responses])
+        }
+        expected = [call.id for calls in asked.values() for call in calls]
+        if expected and not _stands_well(draft, start, stop, expected):
+            loose.update(asked)
+    if not loose:
+        return draft
+    moving = {call.id for calls in loose.values() for call in calls}
+    messages: list[Message] = []
+    for position, message in enumerate(draft.messages):
+        messages.extend(_without(message, moving))
+        if position in loose:
+            found = tuple(responses[call.id] for call in loose[position])
+            if _moved(draft, position, found):
+                draft.report.add("reordered", "results were brought to their calls", call_id=found[0].call_id)
+            messages.append(Message("tool", found, turn_key=message.turn_key))
+    return draft.with_messages(messages)
+
+
+def _client_calls(message: Message) -> list[ToolCall]:
+    return [block for block in message.blocks if isinstance(block, ToolCall) and is_client_call(block)]
+
+
+def _reply_runs(draft: Draft) -> Iterator[tuple[int, int]]:
+    """Replies that count as one: neighbours where the target merges them and they are at home, else each alone."""
+    position = 0
+    while position < len(draft.messages):
+        message = draft.messages[position]
+        stop = position + 1
+        if message.speaker == "ai":
+            while (
+                draft.demands.alternation == "merged"
+                and stop < len(draft.messages)
+                and draft.messages[stop].speaker == "ai"
+                and draft.at_home(draft.messages[stop])
+                and draft.at_home(message)
+            ):
+                stop += 1
+            yield position, stop
+        position = stop
+
+
+def _stands_well(draft: Draft, start: int, stop: int, expected: list[str]) -> bool:
+    """Whether exactly these results, each once, are the first thing after the reply."""
+    found, end = _head(draft, stop)
+    if found == expected:
+        return True
+    home = all(draft.at_home(message) for message in draft.messages[start:end])
+    return home and not draft.demands.call_order and len(found) == len(expected) and set(found) == set(expected)
+
+
+def _head(draft: Draft, start: int) -> tuple[list[str], int]:
+    """The calls whose results stand here before anything else, and where that ends."""
+    found: list[str] = []
+    for position in range(start, len(draft.messages)):
+        message = draft.messages[position]
+        if message.speaker != "tool":
+            return found, position
+        heads = [block.call_id for block in message.blocks if isinstance(block, ToolResponse)]
+        if not all(isinstance(block, ToolResponse) for block in message.blocks[: len(heads)]):
+            return [], position
+        found += heads
+        if len(heads) < len(message.blocks):
+            return found, position + 1
+    return found, len(draft.messages)
+
+
+def _moved(draft: Draft, position: int, found: tuple[ToolResponse, ...]) -> bool:
+    """Whether a recorded result changes its place, and not only a made-up one comes between."""
+    made_up = {response.call_id for response in found if response.synthetic is not None}
+    stood, _ = _head(draft, position + 1)
+    return [i for i in stood if i not in made_up] != [r.call_id for r in found if r.call_id not in made_up]
+
+
+def _without(message: Message, moving: set[str]) -> list[Message]:
+    """The message less its moving results; nothing where nothing is left."""
+    kept = tuple(b for b in message.blocks if not (isinstance(b, ToolResponse) and b.call_id in moving))
+    if len(kept) == len(message.blocks):
+        return [message]
+    if not kept:
+        return []
+    speaker = "tool" if any(isinstance(block, ToolResponse) for block in kept) else "human"
+    return [message.holding(kept, speaker=speaker if message.speaker == "tool" else None)]

@@ -1,0 +1,128 @@
+"""Theory of operation: how a canonical history becomes one that a target takes.
+
+A history is what happened, and what happened is often not what an API lets one say: calls without results, results
+without calls, results late, twice or out of order, reasoning signed by someone else, a system message in the middle, an
+empty text. The passes below each remove one kind of trouble. Each is a pure function from draft to draft, does nothing
+where there is no trouble, and is idempotent; run again, the whole list changes nothing. What a target wants they read
+from its `Demands` and never from its name; a message that came from the target itself and is lawful is not touched.
+
+They stand in this order, because each relies on what was settled before:
+
+1.  `speakers`     Every block in a message of who said it. Later passes need not look for calls in a user's message.
+2.  `hosted`       Tools that a provider ran become calls and results like any other where they go abroad. Before
+                   everything about pairs, so that those passes see them.
+3.  `settle`       At most one result for each call.
+4.  `orphans`      Results without a call become text. Now every result left has a call.
+5.  `complete`     Calls without a result get one. After `settle`, which may have taken a partial one away; now every
+                   call has exactly one result.
+6.  `place`        Results behind their calls. Only possible when pairs are complete, and needed before anything looks
+                   at neighbours.
+7.  `reasoning`    Whose thinking stays. Before `empties`, since a message may have held nothing else.
+8.  `errors`, `media`   What stands inside results and messages. After `place`: a picture goes after all results of its
+                   turn.
+9.  `system_text`  After `place`, so that a system message can't be caught between a call and its result.
+10. `empties`      After all that takes content out, before all that counts neighbours.
+11. `grouping`, `merging`, `bridges`, `ends`   The roles, from the inside out: results in messages, messages with
+                   neighbours, then the two ends.
+12. `bound`        Reasoning that is bound to its prefix can only be judged when the prefix is final. If it has to go,
+                   what depends on content runs once more.
+13. `placeholders` Last among blocks: a placeholder is not reasoning and must not be judged as such.
+14. `open_exchange`, `declared`   The options, with the final messages in view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from segue.canonical.blocks import calls_of
+from segue.canonical.request import Request, Tool
+from segue.render.content import empties, errors, media
+from segue.render.demands import Demands, Policy
+from segue.render.draft import Draft
+from segue.render.pairs import complete, hosted, orphans, place, settle, speakers
+from segue.render.reasoning import bound, open_exchange, placeholders, reasoning
+from segue.render.report import Report
+from segue.render.roles import bridges, ends, grouping, merging, system_text
+from segue.render.transcript import Transcript
+
+__all__ = ["PASSES", "STUB_TOOL", "declared", "rebound", "render"]
+
+Pass = Callable[[Draft], Draft]
+
+# Declared where a target wants tools because the history has calls, and the request brought none.
+STUB_TOOL = Tool("unavailable_tool", "No tool can be called at present.", {"type": "object", "properties": {}})
+
+
+def rebound(draft: Draft) -> Draft:
+    """`bound`, and what has to follow if it took anything out."""
+    made = bound(draft)
+    if made is not draft:
+        for step in (empties, grouping, merging, bridges, ends):
+            made = step(made)
+    return made
+
+
+def declared(draft: Draft) -> Draft:
+    """A tool where the history has calls and the target wants one declared."""
+    wanted = draft.demands.tools_wanted
+    if draft.tools or wanted == "never" or (wanted == "abroad" and draft.home):
+        return draft
+    if not any(calls_of(message) for message in draft.messages):
+        return draft
+    draft.report.add("tools", "the history has calls but no tool is declared: one stub is", fault="rendering")
+    return msgspec.structs.replace(draft, tools=(STUB_TOOL,))
+
+
+PASSES: tuple[Pass, ...] = (
+    speakers,
+    hosted,
+    settle,
+    orphans,
+    complete,
+    place,
+    reasoning,
+    errors,
+    media,
+    system_text,
+    empties,
+    grouping,
+    merging,
+    bridges,
+    ends,
+    rebound,
+    placeholders,
+    open_exchange,
+    declared,
+)
+
+
+def render(
+    request: Request, demands: Demands, policy: Policy, report: Report, *, model: str | None = None
+) -> Transcript:
+    """What may be said of this request to the target that `demands` describes. Decisions go into the report."""
+    draft = Draft(
+        request=request,
+        demands=demands,
+        policy=policy,
+        report=report,
+        model=model,
+        system=request.system,
+        messages=request.messages,
+        tools=request.tools,
+        options=request.options,
+    )
+    report.seen.extend(call.id for message in request.messages for call in calls_of(message))
+    for step in PASSES:
+        draft = step(draft)
+    return Transcript(
+        request=request,
+        demands=demands,
+        policy=policy,
+        system=draft.system,
+        messages=draft.messages,
+        tools=draft.tools,
+        options=draft.options,
+        model=model,
+    )

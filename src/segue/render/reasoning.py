@@ -1,0 +1,230 @@
+"""The passes about reasoning: what goes back to its maker, what is bound to a prefix, and what a request may ask for.
+
+Reasoning never breaks a pair: these passes touch `Thinking` blocks and options, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from segue.canonical.blocks import (
+    Block,
+    Code,
+    Media,
+    Message,
+    Native,
+    Opaque,
+    Origin,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResponse,
+    calls_of,
+)
+from segue.canonical.jsontext import write_sorted
+from segue.canonical.request import Reasoning, Tool
+from segue.models import same_model
+from segue.render.demands import TEXTS
+from segue.render.draft import Draft, is_client_call, thinks
+from segue.render.transcript import Transcript
+
+__all__ = ["bound", "open_exchange", "placeholders", "prefix_digests", "reasoning", "sent_digest"]
+
+
+def reasoning(draft: Draft) -> Draft:
+    """Reasoning goes back to who made it, whole; the rest is left out or told as text."""
+
+    def kept(message: Message) -> Message:
+        if not thinks(message) or _stays(draft, message):
+            return message
+        return message.holding(tuple(made for block in message.blocks for made in _told(draft, block)))
+
+    return draft.with_messages(kept(message) for message in draft.messages)
+
+
+def _stays(draft: Draft, message: Message) -> bool:
+    """Whether all reasoning of a message may go back. ANT-25: all of it or none."""
+    if draft.policy.reasoning == "none":
+        return False
+    if draft.demands.reasoning == "none":
+        return draft.at_home(message) and draft.policy.reasoning == "native"
+    return all(_is_own(draft, block) for block in message.blocks if isinstance(block, Thinking))
+
+
+def _is_own(draft: Draft, block: Thinking) -> bool:
+    if block.origin.provider != draft.demands.provider:
+        return False
+    if draft.demands.reasoning == "plain":
+        return True
+    # ANT-26: a block without its signature is refused.
+    if not block.signature and not block.sealed:
+        return False
+    if draft.demands.reasoning_bound == "provider" or block.origin.model is None or draft.model is None:
+        return True
+    # ANT-29: bound to the producing model.
+    return same_model(block.origin.model, draft.model)
+
+
+def _told(draft: Draft, block: Block) -> list[Block]:
+    if not isinstance(block, Thinking):
+        return [block]
+    if draft.policy.reasoning == "text" and block.text and not _is_placeholder(block):
+        draft.report.add("reasoning", "reasoning is told as text", subject=block.origin.provider)
+        return [Text(TEXTS.reasoning.format(content=block.text))]
+    whose = block.origin.model or block.origin.provider
+    draft.report.add("reasoning", f"reasoning of {whose} can't go to {draft.demands.api}: left out", subject=whose)
+    return []
+
+
+def _is_placeholder(block: Thinking) -> bool:
+    return block.text == TEXTS.no_reasoning
+
+
+def placeholders(draft: Draft) -> Draft:
+    """Where every message with calls must carry reasoning, one that has none gets a placeholder (KIM-04)."""
+    asked = draft.options.reasoning
+    wanted = draft.demands.reasoning_on_calls == "default" and (asked is None or asked.enabled is not False)
+    if not wanted and not (draft.demands.reasoning_on_calls == "asked" and draft.reasoning_on):
+        return draft
+    origin = Origin(draft.demands.provider, draft.model, identity="absent")
+
+    def filled(message: Message) -> Message:
+        if not calls_of(message) or thinks(message):
+            return message
+        draft.report.add(
+            "reasoning", "a placeholder for reasoning that is not to be had", call_id=calls_of(message)[0].id
+        )
+        return message.holding((Thinking(TEXTS.no_reasoning, origin=origin), *message.blocks))
+
+    return draft.with_messages(filled(message) for message in draft.messages)
+
+
+def bound(draft: Draft) -> Draft:
+    """Reasoning that is bound to everything before it (ANT-28) goes only where nothing before it has changed."""
+    if draft.demands.reasoning_bound != "prefix" or not any(thinks(message) for message in draft.messages):
+        return draft
+    request = draft.request
+    recorded = prefix_digests(request.system, request.tools, request.messages)
+    expected = {
+        id(block): block.prefix or recorded[position]
+        for position, message in enumerate(request.messages)
+        for block in message.blocks
+        if isinstance(block, Thinking)
+    }
+    now = prefix_digests(draft.system, draft.tools, draft.messages, changed=_changed_ids(draft))
+    for position, message in enumerate(draft.messages):
+        thoughts = [block for block in message.blocks if isinstance(block, Thinking)]
+        if any(expected.get(id(block)) != now[position] for block in thoughts):
+            return _dropped_from(draft, position)
+    return draft
+
+
+def _dropped_from(draft: Draft, start: int) -> Draft:
+    draft.report.add("reasoning", "what came before bound reasoning has changed: it and all after it are left out")
+    messages = [
+        message.holding(tuple(block for block in message.blocks if not isinstance(block, Thinking)))
+        if position >= start and thinks(message)
+        else message
+        for position, message in enumerate(draft.messages)
+    ]
+    return draft.with_messages(messages)
+
+
+def sent_digest(transcript: Transcript) -> str:
+    """The digest of a whole transcript: what a reply to it is bound to."""
+    end = Message("ai", ())
+    messages = (*transcript.messages, end)
+    return prefix_digests(transcript.system, transcript.tools, messages, changed=_changed_ids(transcript))[-1]
+
+
+def _changed_ids(draft: Draft | Transcript) -> frozenset[str]:
+    """Canonical ids of calls whose own id will not be the one that goes out."""
+    seen: set[str] = set()
+    changed: set[str] = set()
+    for message in draft.messages:
+        for call in calls_of(message):
+            raw_id = call.origin.raw_id
+            foreign = call.origin.provider != draft.demands.provider
+            if raw_id is None or raw_id in seen or foreign or draft.policy.ids == "canonical":
+                changed.add(call.id)
+            seen.add(raw_id or "")
+    return frozenset(changed)
+
+
+def prefix_digests(
+    system: Sequence[Text], tools: Sequence[Tool], messages: Sequence[Message], *, changed: frozenset[str] = frozenset()
+) -> list[str]:
+    """For each message the digest of all that stands before it. How blocks are grouped into messages does not count."""
+    digest = sha256(write_sorted([[block.text for block in system], [_declared(tool) for tool in tools]]))
+    digests: list[str] = []
+    for message in messages:
+        digests.append(digest.hexdigest())
+        side = "ai" if message.speaker == "ai" else "user"
+        digest.update(write_sorted([[side, *_essence(block, changed)] for block in message.blocks]))
+    return digests
+
+
+def _declared(tool: Tool) -> list[Any]:
+    return [tool.name, tool.description, tool.parameters, tool.kind]
+
+
+def _essence(block: Block, changed: frozenset[str]) -> list[Any]:
+    match block:
+        case Text():
+            return ["text", block.text]
+        case Thinking():
+            return ["thinking", block.text, block.signature, block.sealed]
+        case ToolCall():
+            raw_id = block.id if block.id in changed else block.origin.raw_id
+            return ["call", raw_id, block.name, block.arguments, block.arguments_text]
+        case ToolResponse():
+            content = [_essence(part, changed) for part in block.content or ()]
+            return ["result", block.call_id, content, block.error]
+        case Opaque(native=Native(fragment=fragment)):
+            return ["opaque", block.kind, fragment]
+        case Media() | Code() | Opaque():
+            return ["other", msgspec.to_builtins(msgspec.structs.replace(block, native=None))]
+
+
+def open_exchange(draft: Draft) -> Draft:
+    """What the request asks of reasoning must be lawful with this history; if not, reasoning is switched off."""
+    if not draft.reasoning_on:
+        return draft
+    demands = draft.demands
+    choice = draft.options.tool_choice
+    # ANT-30
+    if demands.reasoning_forbids_forced_choice and choice is not None and choice.mode in ("required", "tool"):
+        return _switched_off(draft, "reasoning can't go with a forced tool choice")
+    # OAI-CHAT-17
+    if demands.reasoning_refuses_tools and any(tool.kind == "function" for tool in draft.tools):
+        return _switched_off(draft, "this model takes no reasoning beside functions here")
+    # ANT-24
+    if demands.reasoning_opens_loop and not _adapts(draft) and _opens_without_thinking(draft.messages):
+        return _switched_off(draft, "the open exchange does not begin with reasoning")
+    return draft
+
+
+def _adapts(draft: Draft) -> bool:
+    asked = draft.options.reasoning or Reasoning()
+    return asked.adaptive or (draft.demands.reasoning_adapts and asked.budget is None)
+
+
+def _opens_without_thinking(messages: Iterable[Message]) -> bool:
+    opener: Message | None = None
+    for message in messages:
+        if message.speaker == "ai":
+            opener = opener or message
+        elif message.speaker == "human" or any(not isinstance(block, ToolResponse) for block in message.blocks):
+            opener = None
+    if opener is None or not any(is_client_call(block) for block in opener.blocks):
+        return False
+    return not isinstance(opener.blocks[0], Thinking)
+
+
+def _switched_off(draft: Draft, why: str) -> Draft:
+    draft.report.add("adjusted", f"{why}: reasoning is switched off for this request", subject="reasoning")
+    return draft.with_options(reasoning=Reasoning(enabled=False, effort="none"))

@@ -1,0 +1,197 @@
+"""The passes about who speaks when: system text, one message a result or all in one, the beginning and the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
+
+from segue.canonical.blocks import Block, Message, Text, Thinking, ToolCall, ToolResponse, edited
+from segue.render.demands import TEXTS
+from segue.render.draft import Draft, is_client_call, is_client_response, thinks
+
+__all__ = ["bridges", "ends", "grouping", "merging", "system_text"]
+
+
+def system_text(draft: Draft) -> Draft:
+    """System text stands where the target reads it: leading text at the top, later text in place."""
+    head = next((i for i, message in enumerate(draft.messages) if message.speaker != "system"), len(draft.messages))
+    leading, rest = draft.messages[:head], draft.messages[head:]
+    if draft.demands.system == "top":
+        lifted = [message for message in leading if not draft.at_home(message)]
+        if lifted:
+            texts = [block for message in lifted for block in message.blocks if isinstance(block, Text)]
+            draft = msgspec.structs.replace(draft, system=(*draft.system, *texts))
+        leading = tuple(message for message in leading if draft.at_home(message))
+    elif draft.system:
+        joined = Text("\n\n".join(block.text for block in draft.system if block.text))
+        leading = (Message("system", (joined,)), *leading) if joined.text else leading
+        draft = msgspec.structs.replace(draft, system=())
+    return draft.with_messages((*leading, *(_later(draft, message) for message in rest)))
+
+
+def _later(draft: Draft, message: Message) -> Message:
+    if message.speaker != "system" or draft.demands.later_system != "text" or draft.at_home(message):
+        return message
+    draft.report.add("text", "system text in mid-conversation is told as a user's words", subject="system")
+    blocks = tuple(
+        edited(block, text=TEXTS.system.format(content=block.text)) if isinstance(block, Text) else block
+        for block in message.blocks
+    )
+    return message.holding(blocks, speaker="human")
+
+
+def grouping(draft: Draft) -> Draft:
+    """One message a result, or all results of a turn in one."""
+    if draft.demands.results == "each":
+        return draft.with_messages(part for message in draft.messages for part in _each(message))
+    return draft.with_messages(
+        _joined(run) for run in _runs(draft.messages, lambda last, message: _same_results(draft, last, message))
+    )
+
+
+def _same_results(draft: Draft, last: Message, message: Message) -> bool:
+    return (
+        last.speaker == message.speaker == "tool"
+        and not (draft.at_home(last) and draft.at_home(message))
+        and all(isinstance(block, ToolResponse) for block in last.blocks)
+    )
+
+
+def _runs(messages: Iterable[Message], together: Callable[[Message, Message], bool]) -> Iterator[list[Message]]:
+    """Neighbours that belong together, as lists."""
+    run: list[Message] = []
+    for message in messages:
+        if run and not together(run[-1], message):
+            yield run
+            run = []
+        run.append(message)
+    if run:
+        yield run
+
+
+def _joined(run: list[Message]) -> Message:
+    if len(run) == 1:
+        return run[0]
+    speaker = "tool" if any(message.speaker == "tool" for message in run) else run[0].speaker
+    blocks = _results_first([block for message in run for block in message.blocks])
+    return Message(speaker, blocks, turn_key=run[0].turn_key)
+
+
+def _each(message: Message) -> list[Message]:
+    if message.speaker != "tool" or (len(message.blocks) == 1 and isinstance(message.blocks[0], ToolResponse)):
+        return [message]
+    parts = [message.holding((block,)) for block in message.blocks if isinstance(block, ToolResponse)]
+    words = tuple(block for block in message.blocks if not isinstance(block, ToolResponse))
+    return [*parts, message.holding(words, speaker="human")] if words else parts
+
+
+def merging(draft: Draft) -> Draft:
+    """Neighbours of one role become one message where the target counts them so; what is at home stays as it is."""
+    if draft.demands.alternation == "free":
+        return draft
+    return draft.with_messages(
+        _joined(run) for run in _runs(draft.messages, lambda last, message: _one_role(draft, last, message))
+    )
+
+
+def _one_role(draft: Draft, last: Message, message: Message) -> bool:
+    return _side(last) == _side(message) and not draft.at_home(last) and not draft.at_home(message)
+
+
+def _side(message: Message) -> str:
+    return "user" if message.speaker in ("human", "tool") else message.speaker
+
+
+def _results_first(blocks: list[Block]) -> tuple[Block, ...]:
+    results = [block for block in blocks if is_client_response(block)]
+    return (*results, *(block for block in blocks if not is_client_response(block)))
+
+
+def bridges(draft: Draft) -> Draft:
+    """An assistant's word between results and a human's, where the target demands one."""
+    if not draft.demands.bridge:
+        return draft
+    messages: list[Message] = []
+    for message in draft.messages:
+        if messages and messages[-1].speaker == "tool" and message.speaker == "human":
+            draft.report.add("inserted", "a bridge between a result and the user's words")
+            messages.append(_words("ai", TEXTS.bridge))
+        messages.append(message)
+    return draft.with_messages(messages)
+
+
+def ends(draft: Draft) -> Draft:
+    """The history begins and ends as the target wants it."""
+    return _ending(_beginning(draft))
+
+
+def _words(speaker: str, text: str) -> Message:
+    return Message("ai" if speaker == "ai" else "human", (Text(text),))
+
+
+def _beginning(draft: Draft) -> Draft:
+    head = next((i for i, message in enumerate(draft.messages) if message.speaker != "system"), None)
+    if draft.demands.first == "any" or head is None or draft.messages[head].speaker == "human":
+        return draft
+    draft.report.add("inserted", "a user's word at the beginning")
+    return draft.with_messages((*draft.messages[:head], _words("human", TEXTS.head), *draft.messages[head:]))
+
+
+def _ending(draft: Draft) -> Draft:
+    demands = draft.demands
+    if demands.ending == "free":
+        return draft
+    if not any(message.speaker != "system" for message in draft.messages):
+        return draft if draft.home and not draft.request.messages else _with_tail(draft)
+    last = draft.messages[-1]
+    if last.speaker != "ai" or any(is_client_call(block) for block in last.blocks):
+        return draft
+    last = _without_final_thinking(draft, last)
+    if not _may_end(draft, last):
+        return _with_tail(draft)
+    if demands.ending == "prefill" and not demands.blank_ending:
+        last = _trimmed(draft, last)
+    if last.blocks or draft.messages[-1] is last:
+        return draft.with_messages((*draft.messages[:-1], last))
+    return _ending(draft.with_messages(draft.messages[:-1]))
+
+
+def _may_end(draft: Draft, last: Message) -> bool:
+    """Whether an assistant's message may be the end: as a prefill, or as a pause in the provider's tools."""
+    if not draft.at_home(last):
+        return False
+    if not last.blocks or _pauses(last):
+        return True
+    return draft.demands.ending == "prefill" and (draft.demands.prefill_while_reasoning or not draft.reasoning_on)
+
+
+def _pauses(message: Message) -> bool:
+    block = message.blocks[-1]
+    return (isinstance(block, ToolCall) and block.kind == "hosted") or (
+        isinstance(block, ToolResponse) and block.hosted
+    )
+
+
+def _without_final_thinking(draft: Draft, last: Message) -> Message:
+    """No reasoning in a final message while reasoning is off (ANT-27)."""
+    if draft.demands.reasoning_at_end or draft.reasoning_on or not thinks(last) or not _may_end(draft, last):
+        return last
+    if draft.demands.ending != "prefill" and draft.options.reasoning is None:
+        return last
+    draft.report.add("reasoning", "reasoning in the final message, while reasoning is off: left out")
+    return last.holding(tuple(block for block in last.blocks if not isinstance(block, Thinking)))
+
+
+def _trimmed(draft: Draft, last: Message) -> Message:
+    block = last.blocks[-1] if last.blocks else None
+    if not isinstance(block, Text) or block.text == block.text.rstrip():
+        return last
+    draft.report.add("adjusted", "white space at the end of a prefill: cut off")
+    text = block.text.rstrip()
+    return last.holding((*last.blocks[:-1], *([edited(block, text=text)] if text else [])))
+
+
+def _with_tail(draft: Draft) -> Draft:
+    draft.report.add("inserted", "a user's word at the end")
+    return draft.with_messages((*draft.messages, _words("human", TEXTS.tail)))

@@ -1,0 +1,87 @@
+"""The Anthropic Messages API."""
+
+from __future__ import annotations
+
+from segue.models import Model
+from segue.render.demands import Demands
+from segue.wire.anthropic.items import API
+from segue.wire.anthropic.reply import parse_error, parse_reply, render_error, render_reply
+from segue.wire.anthropic.request import parse_request, render_request
+from segue.wire.anthropic.traits import DEFAULT_MODEL, traits_of
+from segue.wire.base import Wire
+from segue.wire.idmap import IdScheme, prefix_scheme
+from segue.wire.names import NameRule
+
+__all__ = ["ANTHROPIC", "demands"]
+
+# ANT-01: no other characters; the limit is ours, the API names none
+_LAWFUL_ID = r"[a-zA-Z0-9_-]+"
+_IDS = prefix_scheme(API, "toolu_", limit=64, lawful=_LAWFUL_ID)
+_SHOWN = frozenset({"image", "document"})
+
+
+def demands(model: Model) -> Demands:
+    """The row of a model. What can't be told from its name is taken for the newest."""
+    claude = model.family == "claude" and bool(model.version)
+    return Demands(
+        api=API,
+        provider=API,
+        # ANT-04, ANT-05: all results in the next message, at its head
+        results="joint",
+        # ANT-03
+        unique_ids="conversation",
+        own_id=_LAWFUL_ID,
+        # ANT-21
+        alternation="merged",
+        first="human" if claude and not model.at_least(4) else "any",
+        # ANT-22, ANT-23
+        ending="prefill" if claude and not model.at_least(4, 6) else "human",
+        prefill_while_reasoning=False,
+        blank_ending=False,
+        # ANT-20
+        system="top",
+        later_system="text",
+        # ANT-26, ANT-28, ANT-29
+        reasoning="signed",
+        reasoning_bound="prefix" if claude and model.at_least(5, 1) else "model",
+        # ANT-24, ANT-27, ANT-30
+        reasoning_opens_loop=True,
+        reasoning_adapts=traits_of(model).adaptive,
+        reasoning_at_end=False,
+        reasoning_forbids_forced_choice=True,
+        error_flag=True,
+        # ANT-13 to ANT-16
+        empty_text="refused",
+        blank_messages=False,
+        empty_messages=frozenset({"ai"}),
+        media_human=_SHOWN,
+        # ANT-18
+        media_results=_SHOWN,
+        media_in_errors=False,
+        # ANT-36
+        tools_wanted="abroad",
+    )
+
+
+def _ids(_model: Model) -> IdScheme:
+    return _IDS
+
+
+ANTHROPIC = Wire(
+    name=API,
+    kind="wire",
+    provider=API,
+    title="Anthropic Messages",
+    default_model=DEFAULT_MODEL,
+    tool_format="anthropic",
+    demands=demands,
+    ids=_ids,
+    # ANT-34
+    names=NameRule(),
+    parse_request=parse_request,
+    render_request=render_request,
+    parse_reply=parse_reply,
+    render_reply=render_reply,
+    parse_error=parse_error,
+    render_error=render_error,
+)

@@ -1,0 +1,297 @@
+"""Content blocks ⇄ canonical blocks, one for one: block `i` of a message is item `i` of its content.
+
+At home a block whose fragment is intact goes out as that very object; only ids and tool names are laid over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, assert_never, cast
+
+from msgspec import UNSET
+
+from segue.canonical.blocks import (
+    Block,
+    Code,
+    Media,
+    Native,
+    Opaque,
+    Origin,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResponse,
+    text_of,
+)
+from segue.canonical.ids import raw_id_or_none
+from segue.canonical.jsontext import parse_argument_text, write_text
+from segue.errors import InputError
+from segue.render.demands import TEXTS
+from segue.wire.anthropic.fields import JsonObject, kind_of, needed_object, text_or_none
+from segue.wire.anthropic.media import (
+    API,
+    parse_document,
+    parse_image,
+    parse_search_result,
+    render_media,
+    tell_hosted_content,
+    tell_unknown,
+)
+from segue.wire.base import Projection
+from segue.wire.overlay import unmodelled
+from segue.wire.tools import render_arguments_object
+
+__all__ = ["API", "own_fragment", "parse_content", "render_block", "with_rest"]
+
+
+# ------------------------------------------------------------------------------------------------------------------ in
+
+
+def parse_content(content: list[Any], model: str | None) -> tuple[Block, ...]:
+    blocks: list[Block] = []
+    for index, item in enumerate(content):
+        try:
+            blocks.append(_parse_block(item, model))
+        except InputError as error:
+            raise error.under(f"content[{index}]") from None
+    return tuple(blocks)
+
+
+def _parse_block(value: object, model: str | None) -> Block:
+    block = needed_object(value, "")
+    kind = block.get("type")
+    if not isinstance(kind, str):
+        raise InputError(f"a block needs a `type` of text, not {kind_of(kind)}", path="type")
+    parse = _PARSERS.get(kind)
+    if parse is not None:
+        return parse(block, model)
+    if kind.endswith("_tool_result") and "tool_use_id" in block:
+        return _parse_hosted_result(block, model)
+    return Opaque(kind, text=tell_unknown(block), native=Native(API, block))
+
+
+def _needed_text(block: JsonObject, key: str) -> str:
+    value = block.get(key)
+    if isinstance(value, str):
+        return value
+    raise InputError(f"a string was expected, not {kind_of(value)}", path=key)
+
+
+def _parse_text(block: JsonObject, _model: str | None) -> Block:
+    return Text(_needed_text(block, "text"), native=Native(API, block))
+
+
+def _parse_thinking(block: JsonObject, model: str | None) -> Block:
+    return Thinking(
+        text_or_none(block.get("thinking")) or "",
+        signature=text_or_none(block.get("signature")),
+        origin=Origin(API, model, identity="absent"),
+        native=Native(API, block),
+    )
+
+
+def _parse_redacted_thinking(block: JsonObject, model: str | None) -> Block:
+    sealed = text_or_none(block.get("data"))
+    return Thinking(sealed=sealed, origin=Origin(API, model, identity="absent"), native=Native(API, block))
+
+
+def _origin(raw_id: object, model: str | None) -> Origin:
+    known = raw_id_or_none(raw_id)
+    return Origin(API, model, known, identity="synthetic" if known is None else "natural")
+
+
+def _parse_tool_use(block: JsonObject, model: str | None) -> Block:
+    arguments: Any = block.get("input")
+    text: str | None = None
+    # ANT-11: anything but an object is refused, so such a fragment can't go home as it is
+    intact = isinstance(arguments, dict)
+    if isinstance(arguments, str):
+        arguments, text = parse_argument_text(arguments)
+    return ToolCall(
+        _needed_text(block, "name"),
+        {} if arguments is None and text is None else arguments,
+        arguments_text=text,
+        origin=_origin(block.get("id"), model),
+        native=Native(API, block, intact),
+    )
+
+
+def _parse_hosted_call(block: JsonObject, model: str | None) -> Block:
+    return ToolCall(
+        _needed_text(block, "name"),
+        block.get("input"),
+        kind="hosted",
+        origin=_origin(block.get("id"), model),
+        native=Native(API, block),
+    )
+
+
+def _parse_tool_result(block: JsonObject, model: str | None) -> Block:
+    content: Any = block.get("content")
+    if isinstance(content, str):
+        blocks: tuple[Block, ...] = (Text(content),)
+    elif isinstance(content, list):
+        blocks = parse_content(cast("list[Any]", content), model)
+    elif content is None:
+        blocks = ()
+    else:
+        raise InputError(f"a string or a list was expected, not {kind_of(content)}", path="content")
+    return ToolResponse(
+        content=blocks,
+        error=block.get("is_error") is True,
+        is_complete=True,
+        origin=_origin(block.get("tool_use_id"), model),
+        native=Native(API, block, intact=content is not None or "content" not in block),
+    )
+
+
+def _parse_hosted_result(block: JsonObject, model: str | None) -> Block:
+    content: Any = block.get("content")
+    if isinstance(content, list) and block["type"] == "mcp_tool_result":
+        blocks = parse_content(cast("list[Any]", content), model)
+    else:
+        blocks = (Text(tell_hosted_content(cast("object", content))),)
+    return ToolResponse(
+        content=blocks,
+        error=block.get("is_error") is True or (isinstance(content, dict) and "error_code" in content),
+        is_complete=True,
+        hosted=True,
+        origin=_origin(block.get("tool_use_id"), model),
+        native=Native(API, block),
+    )
+
+
+def _parse_tool_reference(block: JsonObject, _model: str | None) -> Block:
+    name = text_or_none(block.get("tool_name"))
+    return Text(name, native=Native(API, block)) if name else Opaque("tool_reference", native=Native(API, block))
+
+
+_PARSERS: dict[str, Callable[[JsonObject, str | None], Block]] = {
+    "text": _parse_text,
+    "thinking": _parse_thinking,
+    "redacted_thinking": _parse_redacted_thinking,
+    "tool_use": _parse_tool_use,
+    "server_tool_use": _parse_hosted_call,
+    "mcp_tool_use": _parse_hosted_call,
+    "tool_result": _parse_tool_result,
+    "image": lambda block, _model: parse_image(block),
+    "document": lambda block, _model: parse_document(block),
+    "search_result": lambda block, _model: parse_search_result(block),
+    "tool_reference": _parse_tool_reference,
+}
+
+
+# ----------------------------------------------------------------------------------------------------------------- out
+
+_MODELLED = frozenset(
+    {"type", "text", "thinking", "signature", "data", "id", "name", "input"}
+    | {"tool_use_id", "content", "is_error", "source", "title"}
+)
+
+
+def own_fragment(native: Native | None) -> JsonObject | None:
+    """The fragment itself where this API wrote it and it still says everything."""
+    if native is None or not native.intact or native.api != API:
+        return None
+    return cast("JsonObject", native.fragment)
+
+
+def with_rest(written: JsonObject, native: Native | None) -> JsonObject:
+    """A block written anew, with the unmodelled keys that its fragment still has."""
+    return written if native is None or native.api != API else written | unmodelled(native.fragment, _MODELLED)
+
+
+def render_block(block: Block, projection: Projection) -> JsonObject:
+    own = own_fragment(block.native)
+    match block:
+        case ToolCall():
+            return _render_call(block, own, projection)
+        case ToolResponse():
+            return _render_response(block, own, projection)
+        case _ if own is not None:
+            return own
+        case Text():
+            return with_rest({"type": "text", "text": block.text}, block.native)
+        case Thinking():
+            return with_rest(_render_thinking(block), block.native)
+        case Media():
+            return with_rest(render_media(block, projection), block.native)
+        case Code():
+            fence = "````" if "```" in block.code else "```"
+            return {"type": "text", "text": f"{fence}{block.language}\n{block.code}\n{fence}"}
+        case Opaque():
+            projection.report.add("text", "content of a kind unknown to the API is told as text", subject=block.kind)
+            label = TEXTS.unsupported.format(kind=block.kind)
+            return {"type": "text", "text": f"{label} {block.text}".rstrip()}
+        case _:
+            assert_never(block)
+
+
+def _render_thinking(block: Thinking) -> JsonObject:
+    if block.sealed is not None:
+        return {"type": "redacted_thinking", "data": block.sealed}
+    return {"type": "thinking", "thinking": block.text, "signature": block.signature or ""}
+
+
+def _render_call(call: ToolCall, own: JsonObject | None, projection: Projection) -> JsonObject:
+    if call.kind == "hosted":
+        # ANT-02: the provider's own ids stay whatever the policy
+        if own is not None:
+            return own
+        if call.origin.provider == API:
+            told = TEXTS.hosted_call.format(tool=call.name, arguments=write_text(call.arguments))
+            return _told(told, call.id, call.name, projection)
+    name = projection.names.render(call.name)
+    call_id = _wire_id(call.id, call.origin, own, projection)
+    if own is None:
+        written = {"type": "tool_use", "id": call_id, "name": name}
+        return with_rest({**written, "input": render_arguments_object(call, projection.report)}, call.native)
+    if own.get("id") == call_id and own.get("name") == name:
+        return own
+    return {**own, "id": call_id, "name": name}
+
+
+def _render_response(response: ToolResponse, own: JsonObject | None, projection: Projection) -> JsonObject:
+    if response.hosted:
+        if own is not None:
+            return own
+        if response.origin.provider == API:
+            told = TEXTS.hosted_result.format(tool=response.name, content=text_of(response.content))
+            return _told(told, response.call_id, response.name, projection)
+    call_id = _wire_id(response.call_id, response.origin, own, projection)
+    if own is not None:
+        return own if own.get("tool_use_id") == call_id else {**own, "tool_use_id": call_id}
+    block: JsonObject = {"type": "tool_result", "tool_use_id": call_id}
+    content = _result_content(response, projection)
+    if content is not None:
+        block["content"] = content
+    if response.error or response.outcome is not None:
+        block["is_error"] = True
+    return with_rest(block, response.native)
+
+
+def _result_content(response: ToolResponse, projection: Projection) -> str | list[JsonObject] | None:
+    blocks = response.content or ()
+    if response.structured is not UNSET and not any(isinstance(block, Text) for block in blocks):
+        blocks = (Text(write_text(response.structured)), *blocks)
+    match blocks:
+        case ():
+            return None
+        case (Text(native=None) as only,):
+            return only.text
+        case _:
+            # ANT-13: no empty text beside other blocks
+            kept = [block for block in blocks if not (isinstance(block, Text) and not block.text)]
+            return [render_block(block, projection) for block in kept]
+
+
+def _wire_id(call_id: str, origin: Origin, own: JsonObject | None, projection: Projection) -> str:
+    """The projected id; at home the raw one of a call that lies outside this body (state that the provider holds)."""
+    if call_id not in projection.ids and own is not None and origin.raw_id is not None:
+        return origin.raw_id
+    return projection.ids.render(call_id)
+
+
+def _told(text: str, call_id: str, name: str | None, projection: Projection) -> JsonObject:
+    projection.report.add("text", "a changed hosted interaction is told as text", call_id=call_id, subject=name)
+    return {"type": "text", "text": text}

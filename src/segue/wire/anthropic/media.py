@@ -1,0 +1,170 @@
+"""Pictures and documents, and what can be told of content that only this API has.
+
+A document that holds plain text is that text everywhere: read as `Text`, it goes home by its native fragment.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from typing import Any, cast
+from urllib.parse import unquote_to_bytes
+
+from segue.canonical.blocks import Block, Media, Native, Opaque, Text
+from segue.canonical.jsontext import write_text
+from segue.render.demands import TEXTS
+from segue.wire.anthropic.fields import JsonObject, object_or_none, text_or_none
+from segue.wire.base import Projection
+
+__all__ = [
+    "API",
+    "parse_document",
+    "parse_image",
+    "parse_search_result",
+    "render_media",
+    "tell_hosted_content",
+    "tell_unknown",
+]
+
+API = "anthropic"
+_PICTURES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+_PDF = "application/pdf"
+
+
+# ------------------------------------------------------------------------------------------------------------------ in
+
+
+def parse_image(block: JsonObject) -> Block:
+    return _parse_source("image", block) or Opaque("image", native=Native(API, block))
+
+
+def parse_document(block: JsonObject) -> Block:
+    told = _document_text(block)
+    if told:
+        return Text(told, native=Native(API, block))
+    return _parse_source("document", block) or Opaque("document", native=Native(API, block))
+
+
+def _parse_source(kind: Any, block: JsonObject) -> Media | None:
+    source = object_or_none(block.get("source")) or {}
+    native = Native(API, block)
+    name = text_or_none(block.get("title"))
+    match source:
+        case {"type": "base64", "data": str(data)}:
+            return Media(kind, text_or_none(source.get("media_type")), data=data, name=name, native=native)
+        case {"type": "url", "url": str(url)}:
+            return Media(kind, url=url, name=name, native=native)
+        case {"type": "file", "file_id": str(file_id)}:
+            return Media(kind, file_id=file_id, name=name, native=native)
+        case _:
+            return None
+
+
+def _document_text(block: JsonObject) -> str:
+    source = object_or_none(block.get("source")) or {}
+    match source:
+        case {"type": "text", "data": str(body)} | {"type": "content", "content": str(body)}:
+            pass
+        case {"type": "content", "content": [*parts]}:
+            body = _texts_of(parts)
+        case _:
+            return ""
+    return _lines(block.get("title"), block.get("context"), body)
+
+
+def parse_search_result(block: JsonObject) -> Block:
+    parts: Any = block.get("content")
+    texts = _texts_of(cast("list[Any]", parts)) if isinstance(parts, list) else None
+    told = _lines(block.get("title"), block.get("source"), texts)
+    return Text(told, native=Native(API, block)) if told else Opaque("search_result", native=Native(API, block))
+
+
+def tell_unknown(block: JsonObject) -> str:
+    """What can be said of a block whose type segue does not know."""
+    return _lines(block.get("text"), block.get("content"), block.get("file_id"))
+
+
+def _texts_of(parts: list[Any]) -> str:
+    told: list[object] = []
+    for part in parts:
+        match part:
+            case {"type": "text", "text": str(text)}:
+                told.append(text)
+            case {"type": str(kind)}:
+                told.append(TEXTS.unsupported.format(kind=kind))
+            case _:
+                continue
+    return _lines(*told)
+
+
+def _lines(*parts: object) -> str:
+    return "\n".join(part for part in parts if isinstance(part, str) and part.strip())
+
+
+def tell_hosted_content(content: object) -> str:
+    """The output of a tool that the provider ran, as JSON text without what only the provider can read."""
+    return content if isinstance(content, str) else write_text(_readable(content))
+
+
+def _readable(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_readable(item) for item in cast("list[Any]", value)]
+    members = object_or_none(value)
+    if members is None:
+        return value
+    sealed = "data" if members.get("type") == "base64" else None
+    return {key: _readable(item) for key, item in members.items() if key != sealed and not key.startswith("encrypted_")}
+
+
+# ----------------------------------------------------------------------------------------------------------------- out
+
+
+def render_media(media: Media, projection: Projection) -> JsonObject:
+    """The block of a picture or document from abroad; what can't be said becomes text with a report line."""
+    if media.url is not None and media.url.startswith("data:"):
+        media = _taken_apart(media)
+    source = _render_source(media, projection)
+    if source is None:
+        projection.report.add("text", f"a {media.kind} that the API does not take is told as text", subject=media.kind)
+        said = [TEXTS.unsupported.format(kind=media.kind), media.name or "", media.url or ""]
+        return {"type": "text", "text": " ".join(part for part in said if part)}
+    block: JsonObject = {"type": media.kind, "source": source}
+    if media.kind == "document" and media.name:
+        block["title"] = media.name
+    return block
+
+
+def _render_source(media: Media, projection: Projection) -> JsonObject | None:
+    if media.kind not in ("image", "document"):
+        return None
+    if media.data is not None:
+        return _inline(media.kind, media.mime, media.data)
+    if media.url is None:
+        return None
+    if media.url.startswith(("https://", "http://")):
+        return {"type": "url", "url": media.url}
+    if projection.fetch is None:
+        return None
+    data, mime = projection.fetch(media.url)
+    return _inline(media.kind, mime, b64encode(data).decode())
+
+
+def _inline(kind: str, mime: str | None, data: str) -> JsonObject | None:
+    if kind == "image":
+        mime = "image/jpeg" if mime == "image/jpg" else mime or "image/png"
+        return {"type": "base64", "media_type": mime, "data": data} if mime in _PICTURES else None
+    if mime is None or mime == _PDF:
+        return {"type": "base64", "media_type": _PDF, "data": data}
+    if not mime.startswith("text/"):
+        return None
+    try:
+        return {"type": "text", "media_type": "text/plain", "data": b64decode(data, validate=True).decode()}
+    except ValueError:
+        return None
+
+
+def _taken_apart(media: Media) -> Media:
+    """A `data:` URL as the bytes and media type that it holds."""
+    head, _, payload = (media.url or "").removeprefix("data:").partition(",")
+    mime, *parameters = head.split(";")
+    data = payload if "base64" in parameters else b64encode(unquote_to_bytes(payload)).decode()
+    return Media(media.kind, mime or media.mime, data=data, name=media.name)

@@ -1,0 +1,182 @@
+"""What a request asks for beside its messages: top-level fields ⇄ `Options`.
+
+`render_options` always says what the target's model takes. At home it is called for before and after, and only the
+difference is laid over the body, so what nobody changed stays as the client wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from segue.canonical.request import Effort, Options, ResponseFormat, ToolChoice
+from segue.models import Model
+from segue.render.report import Report
+from segue.wire.anthropic.fields import JsonObject, int_or_none, number_or_none, object_or_none, text_or_none
+from segue.wire.anthropic.thinking import fit_budget, is_thinking, parse_reasoning, render_reasoning
+from segue.wire.anthropic.traits import Traits, traits_of
+from segue.wire.effort import budget_of
+
+__all__ = ["parse_options", "render_options"]
+
+_ANSWER = 8192
+
+
+# ------------------------------------------------------------------------------------------------------------------ in
+
+
+def parse_options(body: Mapping[str, Any]) -> Options:
+    """Values of a wrong type are not modelled; they stay in the body's native fragment."""
+    choice = object_or_none(body.get("tool_choice")) or {}
+    serial = choice.get("disable_parallel_tool_use")
+    stream = body.get("stream")
+    return Options(
+        max_tokens=int_or_none(body.get("max_tokens")),
+        temperature=number_or_none(body.get("temperature")),
+        top_p=number_or_none(body.get("top_p")),
+        top_k=int_or_none(body.get("top_k")),
+        stop=_parse_stop(body.get("stop_sequences")),
+        tool_choice=_parse_choice(choice),
+        parallel=not serial if isinstance(serial, bool) else None,
+        reasoning=parse_reasoning(body),
+        response_format=_parse_format(body),
+        stream=stream if isinstance(stream, bool) else None,
+        user=text_or_none((object_or_none(body.get("metadata")) or {}).get("user_id")),
+    )
+
+
+def _parse_stop(value: object) -> tuple[str, ...] | None:
+    words = cast("list[object]", value) if isinstance(value, list) else [None]
+    texts = tuple(word for word in words if isinstance(word, str))
+    return texts if len(texts) == len(words) else None
+
+
+def _parse_choice(choice: JsonObject) -> ToolChoice | None:
+    match choice:
+        case {"type": "auto"}:
+            return ToolChoice("auto")
+        case {"type": "any"}:
+            return ToolChoice("required")
+        case {"type": "none"}:
+            return ToolChoice("none")
+        case {"type": "tool", "name": str(name)}:
+            return ToolChoice("tool", name)
+        case _:
+            return None
+
+
+def _parse_format(body: Mapping[str, Any]) -> ResponseFormat | None:
+    config = object_or_none(body.get("output_config")) or {}
+    wanted = object_or_none(config.get("format")) or object_or_none(body.get("output_format")) or {}
+    schema = object_or_none(wanted.get("schema"))
+    return ResponseFormat("schema", schema) if wanted.get("type") == "json_schema" and schema is not None else None
+
+
+# ----------------------------------------------------------------------------------------------------------------- out
+
+
+def render_options(
+    options: Options, model: Model, report: Report, *, declared: bool, spell: Callable[[str], str]
+) -> JsonObject:
+    """The fields in the order of a body. `declared` says whether tools are, `spell` how their names are written."""
+    traits = traits_of(model)
+    thinking, effort = render_reasoning(options.reasoning, traits, report)
+    max_tokens = _render_max_tokens(options, traits, thinking, effort, report)
+    thinking = fit_budget(thinking, max_tokens, report)
+    fields: JsonObject = {
+        "max_tokens": max_tokens,
+        "tool_choice": _render_choice(options, traits, report, spell) if declared else None,
+        "thinking": thinking,
+        **_render_sampling(options, traits, is_thinking(thinking), report),
+        "stop_sequences": _render_stop(options, report),
+        "output_config": _render_output_config(options, effort, traits, report),
+        "stream": options.stream,
+        "metadata": None if options.user is None else {"user_id": options.user},
+    }
+    for name in ("seed", "presence_penalty", "frequency_penalty"):
+        if getattr(options, name) is not None:
+            _leave_out(name, "the API has no such option", report)
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def _leave_out(name: str, why: str, report: Report) -> None:
+    report.add("adjusted", f"`{name}` is left out: {why}", subject=name)
+
+
+def _render_max_tokens(
+    options: Options, traits: Traits, thinking: JsonObject | None, effort: Effort | None, report: Report
+) -> int:
+    ceiling = traits.ceiling
+    if options.max_tokens is None:
+        room = _ANSWER
+        if thinking is not None and is_thinking(thinking):
+            room += thinking.get("budget_tokens") or budget_of(effort or "medium")
+        return room if ceiling is None else min(room, ceiling)
+    if ceiling is not None and options.max_tokens > ceiling:
+        report.add("adjusted", f"`max_tokens` is cut to {ceiling}, the most the model gives", subject="max_tokens")
+        return ceiling
+    return options.max_tokens
+
+
+def _render_sampling(options: Options, traits: Traits, thinking: bool, report: Report) -> JsonObject:
+    given = {"temperature": options.temperature, "top_p": options.top_p, "top_k": options.top_k}
+    fields: JsonObject = {name: value for name, value in given.items() if value is not None}
+    for name in list(fields):
+        why = _refusal(name, fields, traits, thinking)
+        if why:
+            _leave_out(name, why, report)
+            del fields[name]
+    if fields.get("temperature", 0) > 1:
+        report.add("adjusted", "`temperature` is cut to 1, the highest there is", subject="temperature")
+        fields["temperature"] = 1
+    return fields
+
+
+def _refusal(name: str, fields: JsonObject, traits: Traits, thinking: bool) -> str:
+    """Why the model would refuse this sampling field beside the others, if it would."""
+    if not traits.sampling:
+        return "the model takes no sampling fields"
+    lawful_while_thinking = {"temperature": fields[name] == 1, "top_p": fields[name] >= 0.95, "top_k": False}
+    if thinking and not lawful_while_thinking[name]:
+        return "not lawful while thinking is on"
+    if name == "top_p" and "temperature" in fields and traits.one_sampler:
+        return "the model takes it or `temperature`, not both"
+    return ""
+
+
+def _render_stop(options: Options, report: Report) -> list[str] | None:
+    kept = [word for word in options.stop or () if word.strip()]
+    if len(kept) < len(options.stop or ()):
+        _leave_out("stop", "blank stop sequences are refused", report)
+    return kept or None
+
+
+def _render_choice(options: Options, traits: Traits, report: Report, spell: Callable[[str], str]) -> JsonObject | None:
+    choice = options.tool_choice
+    if choice is None:
+        return {"type": "auto", "disable_parallel_tool_use": True} if options.parallel is False else None
+    if choice.mode == "none":
+        return {"type": "none"}
+    written: JsonObject = {"type": "auto"}
+    if choice.mode in ("required", "tool"):
+        # ANT-30: from 5.5 on no tool can be forced at all
+        if not traits.forced_choice:
+            report.add("adjusted", "the model can't be forced to call a tool: sent as auto", subject="tool_choice")
+        elif choice.mode == "tool" and choice.name:
+            written = {"type": "tool", "name": spell(choice.name)}
+        else:
+            written = {"type": "any"}
+    if options.parallel is False:
+        written["disable_parallel_tool_use"] = True
+    return written
+
+
+def _render_output_config(options: Options, effort: Effort | None, traits: Traits, report: Report) -> JsonObject | None:
+    config: JsonObject = {} if effort is None else {"effort": effort}
+    wanted = options.response_format
+    if wanted is not None and wanted.kind != "text":
+        if wanted.schema is not None and wanted.kind == "schema" and traits.schemas:
+            config["format"] = {"type": "json_schema", "schema": wanted.schema}
+        else:
+            _leave_out("response_format", "only a schema can be asked for, of Claude 4.1 or newer", report)
+    return config or None

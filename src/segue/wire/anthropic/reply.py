@@ -1,0 +1,176 @@
+"""Whole replies, and errors: message objects ⇄ `Reply`, error bodies ⇄ `ApiError`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.ids import short_hash
+from segue.canonical.request import Finish, Reply, Usage
+from segue.errors import InputError, RemoteProtocolError
+from segue.wire.anthropic.fields import JsonObject, int_or_none, needed_list, object_or_none, text_or_none
+from segue.wire.anthropic.items import API, own_fragment, parse_content, render_block
+from segue.wire.base import ApiError, Projection
+
+__all__ = ["parse_error", "parse_reply", "render_error", "render_reply"]
+
+# ANT-39: pause_turn is no end; the content goes back unchanged. So does `compaction`.
+_FINISHES: dict[str, Finish] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "filter",
+    "pause_turn": "pause",
+    "compaction": "pause",
+}
+_STOP_REASONS: dict[Finish, str] = {
+    "stop": "end_turn",
+    "tool_calls": "end_turn",
+    "length": "max_tokens",
+    "filter": "refusal",
+    "pause": "pause_turn",
+    "error": "end_turn",
+}
+_ERROR_KINDS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    409: "conflict_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "api_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+
+
+# ------------------------------------------------------------------------------------------------------------------ in
+
+
+def parse_reply(body: Mapping[str, Any]) -> Reply:
+    model = text_or_none(body.get("model"))
+    try:
+        blocks = parse_content(needed_list(body.get("content"), "content"), model)
+    except InputError as error:
+        raise RemoteProtocolError(f"not a message of this API: {error}") from None
+    reason = body.get("stop_reason")
+    called = any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
+    intact = all(block.native is None or block.native.intact for block in blocks)
+    return Reply(
+        blocks,
+        finish=_FINISHES.get(cast("str", reason), "tool_calls" if called else "stop"),
+        usage=_parse_usage(object_or_none(body.get("usage"))),
+        id=text_or_none(body.get("id")),
+        model=model,
+        stop_sequence=text_or_none(body.get("stop_sequence")),
+        native=Native(API, body, intact),
+    )
+
+
+def _parse_usage(usage: JsonObject | None) -> Usage | None:
+    if usage is None:
+        return None
+    read = int_or_none(usage.get("cache_read_input_tokens")) or 0
+    written = int_or_none(usage.get("cache_creation_input_tokens")) or 0
+    details = object_or_none(usage.get("output_tokens_details")) or {}
+    return Usage(
+        input=(int_or_none(usage.get("input_tokens")) or 0) + read + written,
+        output=int_or_none(usage.get("output_tokens")) or 0,
+        cache_read=read,
+        cache_write=written,
+        reasoning=int_or_none(details.get("thinking_tokens")) or 0,
+    )
+
+
+def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
+    error = object_or_none(body.get("error")) or {}
+    details = object_or_none(error.get("details")) or {}
+    return ApiError(
+        status,
+        text_or_none(error.get("message")) or text_or_none(body.get("message")) or f"HTTP status {status}",
+        kind=text_or_none(error.get("type")) or _error_kind(status),
+        code=text_or_none(details.get("error_code")),
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------------- out
+
+
+def render_reply(reply: Reply, projection: Projection) -> JsonObject:
+    own = own_fragment(reply.native)
+    if own is not None:
+        content = [render_block(block, projection) for block in reply.blocks]
+        same = all(new is old for new, old in zip(content, own["content"], strict=True))
+        return own if same else {**own, "content": content}
+    blocks = [block for block in reply.blocks if _can_be_said(block, projection)]
+    called = any(isinstance(block, ToolCall) for block in blocks if not _is_own_hosted(block))
+    return {
+        "id": _message_id(reply),
+        "type": "message",
+        "role": "assistant",
+        "model": reply.model or "",
+        "content": [render_block(block, projection) for block in blocks],
+        "stop_reason": _stop_reason(reply, called),
+        "stop_sequence": reply.stop_sequence,
+        "usage": _render_usage(reply.usage or Usage()),
+    }
+
+
+def _is_own_hosted(block: Block) -> bool:
+    hosted = (isinstance(block, ToolCall) and block.kind == "hosted") or isinstance(block, ToolResponse)
+    return hosted and own_fragment(block.native) is not None
+
+
+def _can_be_said(block: Block, projection: Projection) -> bool:
+    """Whether a client of this API can do with a block what it will: show it, run it, send it back."""
+    if isinstance(block, Text):
+        # ANT-13: an empty text would be refused when the client sends it back
+        return bool(block.text)
+    if isinstance(block, Thinking):
+        # ANT-26: so would reasoning that this API did not sign
+        if block.origin.provider == API and (block.signature or block.sealed):
+            return True
+        projection.report.add("reasoning", "reasoning that the API did not sign is left out of the reply")
+        return False
+    if (isinstance(block, ToolCall) and block.kind == "hosted") or isinstance(block, ToolResponse):
+        if _is_own_hosted(block):
+            return True
+        projection.report.add("dropped", "a tool that another provider ran is left out", subject=block.name)
+        return False
+    return True
+
+
+def _message_id(reply: Reply) -> str:
+    if reply.id and reply.id.startswith("msg_"):
+        return reply.id
+    return "msg_" + short_hash(reply.id or "|".join([reply.text, *(call.id for call in reply.calls)]))
+
+
+def _stop_reason(reply: Reply, called: bool) -> str:
+    if called and reply.finish in ("stop", "tool_calls"):
+        return "tool_use"
+    if reply.finish == "stop" and reply.stop_sequence is not None:
+        return "stop_sequence"
+    return _STOP_REASONS[reply.finish]
+
+
+def _render_usage(usage: Usage) -> JsonObject:
+    return {
+        "input_tokens": max(0, usage.input - usage.cache_read - usage.cache_write),
+        "cache_creation_input_tokens": usage.cache_write,
+        "cache_read_input_tokens": usage.cache_read,
+        "output_tokens": usage.output,
+    }
+
+
+def render_error(error: ApiError) -> JsonObject:
+    return {"type": "error", "error": {"type": _error_kind(error.status), "message": error.message}}
+
+
+def _error_kind(status: int) -> str:
+    return _ERROR_KINDS.get(status, "api_error" if status >= 500 else "invalid_request_error")

@@ -1,0 +1,208 @@
+"""Whole requests: `/v1/messages` bodies ⇄ `Request` and `Transcript`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from segue.canonical.blocks import Block, Message, Native, Speaker, Text, ToolResponse
+from segue.canonical.pairing import pair
+from segue.canonical.request import Request
+from segue.errors import InputError
+from segue.models import identify
+from segue.render.demands import TEXTS
+from segue.render.report import Report
+from segue.render.transcript import Transcript
+from segue.wire.anthropic.fields import JsonObject, kind_of, needed_list, needed_object, text_or_none
+from segue.wire.anthropic.items import API, own_fragment, parse_content, render_block, with_rest
+from segue.wire.anthropic.options import parse_options, render_options
+from segue.wire.anthropic.tools import parse_tools, render_tools
+from segue.wire.anthropic.traits import DEFAULT_MODEL
+from segue.wire.base import Projection
+from segue.wire.overlay import laid_over
+
+__all__ = ["parse_request", "render_message", "render_request"]
+
+_SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system"}
+_ROLES: dict[Speaker, str] = {"human": "user", "tool": "user", "ai": "assistant", "system": "system"}
+
+
+# ------------------------------------------------------------------------------------------------------------------ in
+
+
+def parse_request(body: Mapping[str, Any]) -> Request:
+    if "messages" not in body:
+        raise InputError("`messages` is missing", path="messages")
+    model = text_or_none(body.get("model"))
+    messages: list[Message] = []
+    for index, item in enumerate(needed_list(body["messages"], "messages")):
+        try:
+            messages.append(_parse_message(item, model))
+        except InputError as error:
+            raise error.under(f"messages[{index}]") from None
+    return Request(
+        messages=pair(messages),
+        system=_parse_system(body.get("system")),
+        tools=parse_tools(body.get("tools")),
+        options=parse_options(body),
+        model=model,
+        native=Native(API, body),
+    )
+
+
+def _parse_message(value: object, model: str | None) -> Message:
+    message = needed_object(value, "")
+    role = message.get("role")
+    if not isinstance(role, str):
+        raise InputError(f"a message needs a `role` of text, not {kind_of(role)}", path="role")
+    speaker = _SPEAKERS.get(role)
+    if speaker is None:
+        raise InputError(f"unknown role {role!r}; user, assistant or system was expected", path="role")
+    blocks = _parse_message_content(message.get("content"), speaker, model)
+    if speaker == "human" and any(isinstance(block, ToolResponse) and not block.hosted for block in blocks):
+        speaker = "tool"
+    intact = all(block.native is None or block.native.intact for block in blocks)
+    return Message(speaker, blocks, native=Native(API, message, intact))
+
+
+def _parse_message_content(content: Any, speaker: Speaker, model: str | None) -> tuple[Block, ...]:
+    if isinstance(content, str):
+        return (Text(content),) if content else ()
+    if isinstance(content, list):
+        return parse_content(cast("list[Any]", content), model)
+    if content is None and speaker == "ai":
+        return ()
+    raise InputError(f"a string or a list of blocks was expected, not {kind_of(content)}", path="content")
+
+
+def _parse_system(value: Any) -> tuple[Text, ...]:
+    if value is None or value == "":
+        return ()
+    if isinstance(value, str):
+        return (Text(value),)
+    if not isinstance(value, list):
+        raise InputError(f"a string or a list of text blocks was expected, not {kind_of(value)}", path="system")
+    texts: list[Text] = []
+    for index, item in enumerate(cast("list[Any]", value)):
+        block = needed_object(item, f"system[{index}]")
+        kind, text = block.get("type"), block.get("text")
+        if not isinstance(kind, str):
+            raise InputError(f"a block needs a `type` of text, not {kind_of(kind)}", path=f"system[{index}].type")
+        if kind == "text" and not isinstance(text, str):
+            raise InputError(f"a string was expected, not {kind_of(text)}", path=f"system[{index}].text")
+        said = text if isinstance(text, str) else TEXTS.unsupported.format(kind=kind)
+        texts.append(Text(said, native=Native(API, block)))
+    return tuple(texts)
+
+
+# ----------------------------------------------------------------------------------------------------------------- out
+
+
+def render_request(transcript: Transcript, projection: Projection) -> JsonObject:
+    messages = [render_message(message, projection) for message in transcript.messages]
+    tools = render_tools(transcript.tools, projection)
+    if transcript.home:
+        return _render_at_home(transcript, projection, messages, tools)
+    body: JsonObject = {"model": transcript.model} if transcript.model else {}
+    fields = render_options(
+        transcript.options,
+        identify(transcript.model or DEFAULT_MODEL),
+        projection.report,
+        declared=bool(tools),
+        spell=projection.names.render,
+    )
+    body["max_tokens"] = fields.pop("max_tokens")
+    system = _render_system(transcript.system)
+    if system:
+        body["system"] = system
+    body["messages"] = messages
+    if tools:
+        body["tools"] = tools
+    return body | fields
+
+
+def render_message(message: Message, projection: Projection) -> JsonObject:
+    written = [render_block(block, projection) for block in message.blocks]
+    own = own_fragment(message.native)
+    if own is not None:
+        content: Any = own.get("content")
+        if not isinstance(content, list) or _same(written, cast("list[Any]", content)):
+            return own
+        return {**own, "content": written}
+    body: JsonObject = {"role": _ROLES[message.speaker], "content": _render_content(message, written)}
+    if message.native is not None and message.native.api == API:
+        return {**message.native.fragment, **body}
+    return body
+
+
+def _render_content(message: Message, written: list[JsonObject]) -> str | list[JsonObject]:
+    if len(written) == 1 and isinstance(message.blocks[0], Text) and message.blocks[0].native is None:
+        return message.blocks[0].text
+    return written
+
+
+def _same(written: list[JsonObject], original: list[Any]) -> bool:
+    return len(written) == len(original) and all(new is old for new, old in zip(written, original, strict=True))
+
+
+def _render_system(system: tuple[Text, ...]) -> str | list[JsonObject]:
+    # ANT-19: blank text is refused
+    texts = [text for text in system if text.text.strip()]
+    if len(texts) == 1 and texts[0].native is None:
+        return texts[0].text
+    return [own_fragment(text.native) or with_rest({"type": "text", "text": text.text}, text.native) for text in texts]
+
+
+def _render_at_home(
+    transcript: Transcript, projection: Projection, messages: list[JsonObject], tools: list[JsonObject]
+) -> JsonObject:
+    """The body that came in, with only what changed laid over it."""
+    request = transcript.request
+    fragment: Mapping[str, Any] = request.native.fragment if request.native is not None else {}
+    body = _lay_options(fragment, transcript, projection)
+    system = _render_system(transcript.system)
+    blank = any(not text.text.strip() for text in transcript.system)
+    if blank or transcript.system != request.system:
+        _put(body, "system", system)
+    original: Any = fragment.get("tools")
+    if not _same(tools, original or []):
+        _put(body, "tools", tools)
+    body["messages"] = messages
+    return body
+
+
+def _put(body: JsonObject, key: str, value: object) -> None:
+    if value:
+        body[key] = value
+    else:
+        body.pop(key, None)
+
+
+def _lay_options(fragment: Mapping[str, Any], transcript: Transcript, projection: Projection) -> JsonObject:
+    request = transcript.request
+    known, new = Report(), Report()
+    before = render_options(
+        request.options,
+        identify(request.model or DEFAULT_MODEL),
+        known,
+        declared=bool(request.tools),
+        spell=lambda name: name,
+    )
+    after = render_options(
+        transcript.options,
+        identify(transcript.model or DEFAULT_MODEL),
+        new,
+        declared=bool(transcript.tools),
+        spell=projection.names.render,
+    )
+    projection.report.findings.extend(finding for finding in new.findings if finding not in known.findings)
+    before["model"], after["model"] = request.model, transcript.model
+    body = laid_over(fragment, before, after)
+    for key in ("output_config", "metadata", "thinking"):
+        inner = fragment.get(key)
+        if not isinstance(inner, dict) or before.get(key) == after.get(key):
+            continue
+        # `disabled` takes no other key; elsewhere what is not modelled stays.
+        if key != "thinking" or after.get(key, {}).get("type") in ("enabled", "adaptive"):
+            _put(body, key, laid_over(cast("JsonObject", inner), before.get(key, {}), after.get(key, {})))
+    return body

@@ -1,0 +1,85 @@
+"""Tool declarations ⇄ `Tool`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from segue.canonical.blocks import Native
+from segue.canonical.request import Tool
+from segue.errors import InputError
+from segue.wire.anthropic.fields import JsonObject, needed_list, needed_object, object_or_none, text_or_none
+from segue.wire.anthropic.items import API, own_fragment
+from segue.wire.base import Projection
+from segue.wire.overlay import unmodelled
+from segue.wire.tools import object_schema, without_custom_tools
+
+__all__ = ["parse_tools", "render_tools"]
+
+_MODELLED = frozenset({"type", "name", "description", "input_schema", "strict"})
+
+
+def parse_tools(value: object) -> tuple[Tool, ...]:
+    if value is None:
+        return ()
+    return tuple(_parse_tool(item, f"tools[{index}]") for index, item in enumerate(needed_list(value, "tools")))
+
+
+def _parse_tool(value: Any, path: str) -> Tool:
+    tool = needed_object(value, path)
+    name = text_or_none(tool.get("name"))
+    native = Native(API, tool)
+    kind = tool.get("type")
+    if kind not in (None, "custom"):
+        return Tool(name or str(tool.get("mcp_server_name") or kind), kind="hosted", native=native)
+    if name is None:
+        raise InputError("a tool needs a name", path=f"{path}.name")
+    strict = tool.get("strict")
+    return Tool(
+        name,
+        text_or_none(tool.get("description")),
+        object_or_none(tool.get("input_schema")),
+        strict=strict if isinstance(strict, bool) else None,
+        native=native,
+    )
+
+
+def render_tools(tools: Sequence[Tool], projection: Projection) -> list[JsonObject]:
+    """What the API can be told of. A declaration that is lawful at home is the very object that came in."""
+    declared: list[JsonObject] = []
+    names: set[object] = set()
+    for tool in without_custom_tools(tools, projection.report):
+        written = _render_tool(tool, projection)
+        if written is None:
+            projection.report.add("tools", "a hosted tool of another API is left out", subject=tool.name)
+            continue
+        name = written.get("name")
+        # ANT-35: names are unique in a request
+        if name is not None and name in names:
+            projection.report.add("tools", "a second tool of the same name is left out", subject=tool.name)
+            continue
+        names.add(name)
+        declared.append(written)
+    return declared
+
+
+def _render_tool(tool: Tool, projection: Projection) -> JsonObject | None:
+    own = own_fragment(tool.native)
+    if tool.kind == "hosted":
+        return own
+    name = projection.names.render(tool.name)
+    # ANT-36: input_schema.type is `object`
+    lawful = tool.parameters is not None and tool.parameters.get("type") == "object"
+    if own is not None:
+        if lawful and name == own.get("name"):
+            return own
+        return {**own, "name": name, "input_schema": tool.parameters if lawful else object_schema(tool.parameters)}
+    written: JsonObject = {"name": name}
+    if tool.description is not None:
+        written["description"] = tool.description
+    written["input_schema"] = tool.parameters if lawful else object_schema(tool.parameters)
+    if tool.strict:
+        projection.report.add("tools", "`strict` is left out: its schema subset is another", subject=tool.name)
+    if tool.native is not None and tool.native.api == API:
+        written |= unmodelled(tool.native.fragment, _MODELLED)
+    return written

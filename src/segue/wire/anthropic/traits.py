@@ -1,0 +1,79 @@
+"""What a generation of Claude takes and refuses beside the messages: one row for each model, read off its version.
+
+Facts from the vendor's migration guides up to 5.5. A model that can't be told gets the row that most servers of this
+API understand: thinking by budget, free sampling.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal
+
+from msgspec import Struct
+
+from segue.canonical.request import Effort
+from segue.models import Model
+
+__all__ = ["DEFAULT_MODEL", "Traits", "traits_of"]
+
+DEFAULT_MODEL = "claude-sonnet-5"
+
+
+class Traits(Struct, frozen=True):
+    """`off` is the word that switches thinking off; None where the model has no thinking, or always thinks."""
+
+    budgets: bool = True
+    adaptive: bool = False
+    off: Literal["disabled", "between_tools"] | None = "disabled"
+    thinks_unasked: bool = False
+    efforts: tuple[Effort, ...] = ()
+    sampling: bool = True
+    one_sampler: bool = False
+    """`temperature` or `top_p`, never both."""
+    forced_choice: bool = True
+    schemas: bool = True
+    ceiling: int | None = None
+    """The most that `max_tokens` may be."""
+
+
+@lru_cache(maxsize=128)
+def traits_of(model: Model) -> Traits:
+    always = model.line in ("fable", "mythos")
+    if model.family != "claude" or not (model.version or always):
+        return Traits()
+    return _row(model.line, model.version or (5,), always)
+
+
+def _row(line: str, version: tuple[int, ...], always: bool) -> Traits:
+    return Traits(
+        budgets=(3, 7) <= version < (4, 7) and not always,
+        adaptive=always or version >= (4, 6),
+        off=_off_word(line, version, always),
+        thinks_unasked=always or version >= (5,),
+        efforts=_efforts(version, always),
+        sampling=version < (4, 7) and not always,
+        one_sampler=version >= (4, 1),
+        forced_choice=line == "haiku" or version < ((5, 1) if always else (5, 5)),
+        schemas=version >= (4, 1),
+        ceiling=_ceiling(line, version),
+    )
+
+
+def _off_word(line: str, version: tuple[int, ...], always: bool) -> Literal["disabled", "between_tools"] | None:
+    if always or version < (3, 7) or (line == "opus" and version >= (5, 5)):
+        return None
+    return "between_tools" if line == "sonnet" and version >= (5, 5) else "disabled"
+
+
+def _efforts(version: tuple[int, ...], always: bool) -> tuple[Effort, ...]:
+    if always or version >= (4, 7):
+        return ("low", "medium", "high", "xhigh", "max")
+    return ("low", "medium", "high", "max") if version >= (4, 6) else ()
+
+
+def _ceiling(line: str, version: tuple[int, ...]) -> int:
+    if version < (3, 7):
+        return 4096 if version < (3, 5) else 8192
+    if version < (4, 6):
+        return 32_000 if line == "opus" and (4,) <= version < (4, 5) else 64_000
+    return 64_000 if version < (4, 7) and line != "opus" else 128_000

@@ -1,0 +1,89 @@
+"""Whose body is this? Told by its shape, then by its model's name; a plain wire comes before its dialects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from segue.errors import InputError
+from segue.models import identify
+
+__all__ = ["detect_source", "speaks_against"]
+
+# Top-level keys hint at an API; what messages and tools look like decides.
+_CHAT_KEYS = frozenset(
+    {
+        "max_completion_tokens",
+        "reasoning_effort",
+        "response_format",
+        "parallel_tool_calls",
+        "frequency_penalty",
+        "presence_penalty",
+        "logit_bias",
+        "logprobs",
+        "stream_options",
+        "functions",
+        "n",
+        "seed",
+        "stop",
+    }
+)
+_ANTHROPIC_KEYS = frozenset({"system", "stop_sequences", "top_k", "anthropic_version", "mcp_servers"})
+_CHAT_PARTS = frozenset({"image_url", "input_audio", "refusal"})
+_ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "redacted_thinking", "server_tool_use", "image"})
+_CHAT_FAMILIES = {"kimi": "kimi"}
+
+
+def detect_source(body: Mapping[str, Any]) -> str:
+    """The name of the wire that a body is written in."""
+    if not isinstance(body.get("messages"), list):
+        raise InputError("no `messages` list: this is not a request body of a known API; name `source` if it is one")
+    found = set(_signs(body)) or set(_hints(body))
+    if len(found) > 1:
+        raise InputError("this looks like openai-chat and like anthropic at once; name `source`")
+    model = body.get("model")
+    family = identify(model if isinstance(model, str) else None).family
+    if "anthropic" in found or (not found and family == "claude"):
+        return "anthropic"
+    return _CHAT_FAMILIES.get(family, "openai-chat")
+
+
+def speaks_against(body: Mapping[str, Any], api: str) -> str | None:
+    """The wire that a body certainly is of, where that is not the one it is said to be of."""
+    found = set(_signs(body))
+    spoken = "anthropic" if api == "anthropic" else "openai-chat"
+    return None if spoken in found else next(iter(found), None)
+
+
+def _hints(body: Mapping[str, Any]) -> Iterator[str]:
+    if _CHAT_KEYS & body.keys():
+        yield "openai-chat"
+    if _ANTHROPIC_KEYS & body.keys():
+        yield "anthropic"
+
+
+def _signs(body: Mapping[str, Any]) -> Iterator[str]:
+    """One name for each thing that only one wire says."""
+    for message in _objects(body.get("messages")):
+        yield from _message_signs(message)
+    for tool in _objects(body.get("tools")):
+        if "input_schema" in tool:
+            yield "anthropic"
+        elif isinstance(tool.get("function"), dict):
+            yield "openai-chat"
+
+
+def _message_signs(message: Mapping[str, Any]) -> Iterator[str]:
+    if message.get("role") in ("tool", "function", "developer") or message.get("tool_calls"):
+        yield "openai-chat"
+    for part in _objects(message.get("content")):
+        kind = part.get("type")
+        if kind in _CHAT_PARTS:
+            yield "openai-chat"
+        elif kind in _ANTHROPIC_BLOCKS:
+            yield "anthropic"
+
+
+def _objects(value: object) -> Iterator[Mapping[str, Any]]:
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return (cast("dict[str, Any]", item) for item in items if isinstance(item, dict))

@@ -1,0 +1,89 @@
+"""The dialect `kimi`: Moonshot's models on the chat wire.
+
+K2 reads ids as part of its prompt, so they have its own form; K3 reads none and goes by order and name.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from segue.canonical.request import Options, ToolChoice
+from segue.models import Model
+from segue.render.demands import Demands
+from segue.render.report import Report
+from segue.wire.idmap import IdScheme, kimi_scheme, prefix_scheme
+from segue.wire.openai_chat import make_wire
+from segue.wire.openai_chat.dialect import ChatDialect, left_out
+
+__all__ = ["KIMI"]
+
+# KIM-01
+_K2_IDS = kimi_scheme()
+# KIM-03, KIM-08: any id will do, as long as there is one.
+_K3_IDS = prefix_scheme("kimi-k3", "call_", limit=64, lawful=r"[\s\S]+")
+
+
+def _is_k3(model: Model) -> bool:
+    return model.line == "k3"
+
+
+def _ids(model: Model) -> IdScheme:
+    return _K3_IDS if _is_k3(model) else _K2_IDS
+
+
+def _demands(model: Model) -> Demands:
+    return Demands(
+        "kimi",
+        "kimi",
+        # KIM-08
+        call_order=_is_k3(model),
+        own_id=_ids(model).lawful,
+        later_system="text",
+        reasoning="plain",
+        # KIM-04
+        reasoning_on_calls="default" if model.thinking else "asked",
+        # KIM-06
+        empty_text="refused",
+        # KIM-05
+        empty_messages=frozenset({"human", "system"}),
+        media_human=frozenset({"image"}),
+    )
+
+
+def _adjusted(options: Options, model: Model, report: Report) -> Options:
+    """Thinking is on or off, on models that have it at all; while it is on, no tool can be forced."""
+    asked = options.reasoning
+    off = asked is not None and (asked.enabled is False or asked.effort == "none")
+    if asked is not None and model.name and not model.thinking:
+        return (
+            msgspec.structs.replace(options, reasoning=None)
+            if off
+            else left_out(options, report, "this model does not think", "reasoning")
+        )
+    if asked is not None and not off and (asked.effort is not None or asked.budget is not None):
+        report.add("adjusted", "thinking is on or off here, without a measure", subject="reasoning")
+    forced = options.tool_choice is not None and options.tool_choice.mode in ("required", "tool")
+    if forced and model.thinking and not off:
+        report.add("adjusted", "no tool can be forced while the model thinks: left to it", subject="tool_choice")
+        options = msgspec.structs.replace(options, tool_choice=ToolChoice("auto"))
+    return options
+
+
+KIMI = make_wire(
+    ChatDialect(
+        name="kimi",
+        provider="kimi",
+        title="Moonshot Kimi",
+        default_model="kimi-k2-0905-preview",
+        demands=_demands,
+        ids=_ids,
+        tool_format="kimi",
+        reasoning_key="reasoning_content",
+        reasoning_option="thinking",
+        named_results=True,
+        media=frozenset({"image"}),
+        max_temperature=1,
+        stop_limit=5,
+        adjust=_adjusted,
+    )
+)

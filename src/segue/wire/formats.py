@@ -1,0 +1,47 @@
+"""Tool formats: what a user may override, and on which wires each is lawful."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from segue.errors import InputError
+from segue.models import Model
+from segue.wire.base import Wire
+from segue.wire.idmap import IdScheme, kimi_scheme
+
+__all__ = ["TOOL_FORMATS", "ToolFormat", "scheme_for"]
+
+
+class ToolFormat(Struct, frozen=True):
+    """A way to declare tools and to spell ids. `ids` is None where the wire's own scheme holds."""
+
+    name: str
+    wires: frozenset[str]
+    ids: IdScheme | None = None
+
+
+_CHAT = frozenset({"openai-chat", "kimi"})
+
+TOOL_FORMATS: dict[str, ToolFormat] = {
+    form.name: form
+    for form in (
+        ToolFormat("openai", _CHAT),
+        ToolFormat("anthropic", frozenset({"anthropic"})),
+        ToolFormat("kimi", _CHAT, kimi_scheme()),
+    )
+}
+
+
+def scheme_for(wire: Wire, model: Model, tool_format: str, plain: Wire) -> IdScheme:
+    """The id scheme to use: the user's choice where there is one. `plain` is the wire that dialects are spoken on."""
+    if tool_format == "auto":
+        return wire.ids(model)
+    form = TOOL_FORMATS.get(tool_format)
+    if form is None:
+        raise InputError(
+            f"{tool_format!r} is not a known tool format; known are auto, {', '.join(TOOL_FORMATS)}", path="tool_format"
+        )
+    if wire.name not in form.wires:
+        fitting = [name for name, other in TOOL_FORMATS.items() if wire.name in other.wires]
+        raise InputError(f"{tool_format!r} can't be put on {wire.name}; {', '.join(fitting)} can", path="tool_format")
+    return form.ids or plain.ids(model)

@@ -1,0 +1,121 @@
+"""Tool calls ⇄ canonical calls: those with an id, and the old `function_call` without one.
+
+At home a call goes out as the object that came in, with no more than its id and name laid over it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from segue.canonical.blocks import Native, Origin, ToolCall
+from segue.canonical.ids import raw_id_or_none
+from segue.canonical.jsontext import parse_argument_text, write_text
+from segue.errors import InputError
+from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, rewritten
+from segue.wire.openai_chat.parts import object_of
+from segue.wire.tools import render_arguments_text
+
+__all__ = ["is_legacy", "parse_call", "parse_legacy_call", "render_call", "render_legacy_call", "respelled"]
+
+_KINDS = ("function", "custom")
+_CALL_KEYS = frozenset({"id", "type", "function", "custom"})
+
+
+# ------------------------------------------------------------------------------------------------------------- parsing
+
+
+def parse_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> ToolCall:
+    """A call with an id: to a function, with free text, or of a type that nobody knows yet."""
+    kind = entry.get("type")
+    key = kind if isinstance(kind, str) and kind in entry else "custom" if "custom" in entry else "function"
+    detail = object_of(entry.get(key), key)
+    arguments: Any
+    text: str | None = None
+    if key == "custom":
+        value = detail.get("input")
+        arguments = value if isinstance(value, str) else "" if value is None else write_text(value)
+        intact = isinstance(value, str)
+    elif key == "function":
+        arguments, text, intact = _parse_arguments(detail.get("arguments"))
+    else:
+        arguments, intact = {name: item for name, item in detail.items() if name != "name"}, True
+    raw_id = raw_id_or_none(entry.get("id"))
+    return ToolCall(
+        _name_of(detail, f"{key}.name") or ("" if key in _KINDS else key),
+        arguments,
+        arguments_text=text,
+        kind="custom" if key == "custom" else "function",
+        origin=Origin(dialect.provider, model, raw_id, identity="natural" if raw_id else "synthetic"),
+        native=Native(dialect.name, entry, intact and isinstance(kind, str) and (kind == key or kind not in _KINDS)),
+    )
+
+
+def parse_legacy_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> ToolCall:
+    """A `function_call`, which never had an id."""
+    arguments, text, intact = _parse_arguments(entry.get("arguments"))
+    return ToolCall(
+        _name_of(entry, "function_call.name"),
+        arguments,
+        arguments_text=text,
+        origin=Origin(dialect.provider, model, identity="absent"),
+        native=Native(dialect.name, entry, intact),
+    )
+
+
+def _parse_arguments(value: object) -> tuple[Any, str | None, bool]:
+    """Value, exact text if that is not JSON, and whether this is the string that the API wants."""
+    if isinstance(value, str):
+        return *parse_argument_text(value), True
+    return {} if value is None else value, None, False
+
+
+def _name_of(detail: JsonObject, path: str) -> str:
+    name = detail.get("name")
+    if name is not None and not isinstance(name, str):
+        raise InputError("a tool's name must be a string", path=path)
+    return name or ""
+
+
+# ----------------------------------------------------------------------------------------------------------- rendering
+
+
+def is_legacy(call: ToolCall, home: Native | None) -> bool:
+    """Whether this is a `function_call`, which has no id and no type."""
+    return home is not None and call.origin.identity == "absent" and "name" in home.fragment
+
+
+def render_legacy_call(call: ToolCall, out: Spelling) -> JsonObject:
+    out.legacy.add(call.id)
+    name = out.spell(call.name)
+    entry = cast("JsonObject", call.native.fragment if call.native is not None else {})
+    if call.native is None or not call.native.intact:
+        entry = {**entry, "arguments": render_arguments_text(call, out.report)}
+    return entry if entry.get("name") == name else {**entry, "name": name}
+
+
+def render_call(call: ToolCall, out: Spelling) -> JsonObject:
+    wire_id = out.ids.render(call.id)
+    home = out.home(call.native)
+    if home is not None and home.intact and (call.kind != "custom" or out.dialect.custom_tools):
+        entry = cast("JsonObject", home.fragment)
+        known = entry.get("type") in _KINDS
+        entry = respelled(entry, out.spell(call.name)) if known else entry
+        return entry if entry.get("id") == wire_id else {**entry, "id": wire_id}
+    name = out.spell(call.name)
+    anew: JsonObject
+    # OAI-CHAT-21
+    if call.kind == "custom" and out.dialect.custom_tools:
+        text = call.arguments if isinstance(call.arguments, str) else write_text(call.arguments)
+        anew = {"id": wire_id, "type": "custom", "custom": {"name": name, "input": text}}
+    else:
+        # OAI-CHAT-10: always a string
+        arguments = render_arguments_text(call, out.report)
+        anew = {"id": wire_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+    return anew if home is None else rewritten(home.fragment, anew, _CALL_KEYS)
+
+
+def respelled(entry: JsonObject, name: str) -> JsonObject:
+    """A call, declaration or choice (`{"type": "function", "function": {"name": …}}`) with this name in it."""
+    key = entry["type"]
+    detail: JsonObject = entry[key]
+    return entry if detail.get("name") == name else {**entry, key: {**detail, "name": name}}

@@ -1,0 +1,288 @@
+"""Messages and results ⇄ canonical messages.
+
+At home a message goes out as the object that came in, unless an id or a tool's name in it has to change; then only the
+objects on the way to that value are copied. A fragment that the API would refuse is not intact from the start.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from msgspec import UNSET
+
+from segue.canonical.blocks import Block, Message, Native, Opaque, Origin, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.ids import raw_id_or_none
+from segue.canonical.jsontext import write_text
+from segue.errors import InputError
+from segue.wire.openai_chat.calls import is_legacy, parse_call, parse_legacy_call, render_call, render_legacy_call
+from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, rewritten
+from segue.wire.openai_chat.parts import (
+    list_of,
+    object_of,
+    object_or_none,
+    parse_content,
+    render_content,
+    string_or_none,
+)
+
+__all__ = [
+    "parse_assistant",
+    "parse_message",
+    "render_assistant",
+    "render_assistant_at_home",
+    "render_messages",
+]
+
+_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+_MESSAGE_KEYS = frozenset(
+    {
+        "role",
+        "content",
+        "name",
+        "refusal",
+        "reasoning_content",
+        "reasoning",
+        "audio",
+        "tool_calls",
+        "function_call",
+        "tool_call_id",
+    }
+)
+_LAWFUL_NAME = re.compile(r"[^\s<|\\/>]{1,64}")
+_NO_MEDIA = frozenset[str]()
+
+
+# ------------------------------------------------------------------------------------------------------------- parsing
+
+
+def parse_message(message: JsonObject, dialect: ChatDialect, model: str | None) -> Message:
+    role = message.get("role")
+    if not isinstance(role, str):
+        raise InputError(f"a role was expected: one of {', '.join(_ROLES)}", path="role")
+    match role:
+        case "tool" | "function":
+            return _parse_result(message, role, dialect, model)
+        case "assistant":
+            blocks = parse_assistant(message, dialect, model)
+            native = Native(dialect.name, message, _assistant_is_lawful(message, dialect))
+            return Message("ai", tuple(blocks), name=string_or_none(message.get("name")), native=native)
+        case "user" | "system" | "developer":
+            content = message.get("content")
+            native = Native(dialect.name, message, isinstance(content, str) or bool(content))
+            blocks = parse_content(content, dialect.name)
+            speaker = "human" if role == "user" else "system"
+            return Message(speaker, tuple(blocks), name=string_or_none(message.get("name")), native=native)
+        case _:
+            raise InputError(f"unknown role {role!r}; expected one of {', '.join(_ROLES)}", path="role")
+
+
+def parse_assistant(message: JsonObject, dialect: ChatDialect, model: str | None) -> list[Block]:
+    """What a model said: reasoning, then words, then calls."""
+    blocks: list[Block] = []
+    reasoning = message.get("reasoning_content")
+    if not isinstance(reasoning, str):
+        reasoning = message.get("reasoning")
+    # KIM-04: an empty text counts as reasoning where the key is what is asked for.
+    if isinstance(reasoning, str) and (reasoning or dialect.reasoning_key is not None):
+        blocks.append(Thinking(reasoning, origin=Origin(dialect.provider, model, identity="absent")))
+    blocks += parse_content(message.get("content"), dialect.name)
+    if isinstance(refusal := message.get("refusal"), str) and refusal:
+        blocks.append(Text(refusal, refusal=True))
+    if (audio := object_or_none(message.get("audio"))) is not None:
+        transcript = string_or_none(audio.get("transcript")) or ""
+        blocks.append(Opaque("audio", text=transcript, native=Native(dialect.name, audio)))
+    if (entries := message.get("tool_calls")) is not None:
+        for index, entry in enumerate(list_of(entries, "tool_calls")):
+            try:
+                blocks.append(parse_call(object_of(entry), dialect, model))
+            except InputError as error:
+                raise error.under(f"tool_calls[{index}]") from None
+    if (old := message.get("function_call")) is not None:
+        blocks.append(parse_legacy_call(object_of(old, "function_call"), dialect, model))
+    return blocks
+
+
+def _assistant_is_lawful(message: JsonObject, dialect: ChatDialect) -> bool:
+    """Whether the shape may go home as it is."""
+    # KIM-04: reasoning under another key than the vendor's own is not seen there.
+    key = dialect.reasoning_key
+    if key is not None and key not in message and ("reasoning" in message or "reasoning_content" in message):
+        return False
+    content = message.get("content")
+    if isinstance(content, str) or content:
+        return True
+    # OAI-CHAT-11: without content there must be a call, a refusal or audio; a list of parts is never empty.
+    spoken = any(message.get(key) for key in ("tool_calls", "function_call", "refusal", "audio"))
+    return spoken and content is None
+
+
+def _parse_result(message: JsonObject, role: str, dialect: ChatDialect, model: str | None) -> Message:
+    content = message.get("content")
+    blocks = (Text(content),) if isinstance(content, str) else tuple(parse_content(content, dialect.name))
+    # OAI-CHAT-11: a tool message must have content; only the old `function` message may hold null.
+    intact = isinstance(content, str) or bool(blocks) or (role == "function" and "content" in message)
+    native = Native(dialect.name, message, intact)
+    raw_id = raw_id_or_none(message.get("tool_call_id"))
+    identity = "absent" if role == "function" else "natural" if raw_id else "synthetic"
+    response = ToolResponse(
+        name=string_or_none(message.get("name")) or None,
+        content=blocks,
+        is_complete=True,
+        origin=Origin(dialect.provider, model, raw_id, identity=identity),
+        native=native,
+    )
+    return Message("tool", (response,), native=native)
+
+
+# ----------------------------------------------------------------------------------------------------------- rendering
+
+
+def render_messages(messages: Sequence[Message], system: Sequence[Text], out: Spelling) -> list[JsonObject]:
+    """All messages of a request; `system` is text that stands before them."""
+    rendered: list[JsonObject] = []
+    if system:
+        rendered.append({"role": "system", "content": render_content(system, out, _NO_MEDIA)})
+    head = True
+    for message in messages:
+        head = head and message.speaker == "system"
+        match message.speaker:
+            case "ai":
+                rendered.append(_render_reply_message(message, out))
+            case "tool":
+                rendered.extend(_render_results(message, out))
+            case "human":
+                rendered.append(_render_words(message, "user", out))
+            case "system":
+                role = "developer" if out.dialect.developer and not head else "system"
+                rendered.append(_render_words(message, role, out))
+    return rendered
+
+
+def _render_words(message: Message, role: str, out: Spelling) -> JsonObject:
+    native = out.home(message.native)
+    if native is not None and native.intact:
+        return cast("JsonObject", native.fragment)
+    kinds = out.dialect.media if role == "user" else _NO_MEDIA
+    if native is not None and role != "user" and native.fragment.get("role") in ("system", "developer"):
+        role = native.fragment["role"]
+    anew: JsonObject = {"role": role, "content": render_content(message.blocks, out, kinds) or ""}
+    return _named(message, anew, native)
+
+
+def _named(message: Message, anew: JsonObject, native: Native | None) -> JsonObject:
+    if message.name is not None and _LAWFUL_NAME.fullmatch(message.name):
+        anew["name"] = message.name
+    if native is None or native.fragment.get("role") != anew["role"]:
+        return anew
+    return rewritten(native.fragment, anew, _MESSAGE_KEYS)
+
+
+def _render_reply_message(message: Message, out: Spelling) -> JsonObject:
+    native = out.home(message.native)
+    if native is not None and native.intact:
+        return render_assistant_at_home(message.blocks, native.fragment, out)
+    return _named(message, render_assistant(message.blocks, out, out.dialect.reasoning_key), native)
+
+
+def render_assistant(blocks: Sequence[Block], out: Spelling, reasoning_key: str | None) -> JsonObject:
+    """What a model said, written anew."""
+    content: list[Block] = []
+    thoughts: list[str] = []
+    refusals: list[str] = []
+    calls: list[JsonObject] = []
+    extra: JsonObject = {}
+    for block in blocks:
+        home = out.home(block.native)
+        if isinstance(block, Thinking):
+            thoughts.append(block.text)
+        elif isinstance(block, ToolCall):
+            if is_legacy(block, home):
+                extra["function_call"] = render_legacy_call(block, out)
+            else:
+                calls.append(render_call(block, out))
+        elif isinstance(block, Text) and block.refusal and out.dialect.refusals and not (home and home.intact):
+            refusals.append(block.text)
+        elif isinstance(block, Opaque) and block.kind == "audio" and home and "id" in home.fragment:
+            extra["audio"] = {"id": home.fragment["id"]}
+        else:
+            content.append(block)
+    said = render_content(content, out, _NO_MEDIA)
+    # OAI-CHAT-11: null only where something else is said.
+    message: JsonObject = {"role": "assistant", "content": said if said or calls or refusals or extra else ""}
+    if refusals:
+        message["refusal"] = "\n".join(refusals)
+    if thoughts and reasoning_key is not None:
+        message[reasoning_key] = "\n".join(thoughts)
+    elif thoughts:
+        # OAI-CHAT-17, OAI-CHAT-22
+        out.report.add("reasoning", f"{out.dialect.name} has no place for reasoning: left out")
+    message.update(extra)
+    # OAI-CHAT-07: never an empty list
+    if calls:
+        message["tool_calls"] = calls
+    return message
+
+
+def render_assistant_at_home(blocks: Sequence[Block], fragment: Mapping[str, Any], out: Spelling) -> JsonObject:
+    """The fragment with the target's ids and names; itself where they are what they were."""
+    changes: JsonObject = {}
+    entries: list[JsonObject] = []
+    for block in blocks:
+        if not isinstance(block, ToolCall):
+            continue
+        if is_legacy(block, out.home(block.native)):
+            old = render_legacy_call(block, out)
+            if old is not fragment.get("function_call"):
+                changes["function_call"] = old
+        else:
+            entries.append(render_call(block, out))
+    given = cast("list[object]", fragment.get("tool_calls") or [])
+    if len(given) != len(entries) or any(a is not b for a, b in zip(entries, given, strict=True)):
+        changes["tool_calls"] = entries
+    # OAI-CHAT-07: an empty list is refused.
+    if not entries and fragment.get("tool_calls") == []:
+        return {key: value for key, value in fragment.items() if key != "tool_calls"} | changes
+    return {**fragment, **changes} if changes else cast("JsonObject", fragment)
+
+
+def _render_results(message: Message, out: Spelling) -> Iterator[JsonObject]:
+    words: list[Block] = []
+    for block in message.blocks:
+        if isinstance(block, ToolResponse):
+            yield _render_result(block, out)
+        else:
+            words.append(block)
+    if words:
+        yield {"role": "user", "content": render_content(words, out, out.dialect.media) or ""}
+
+
+def _render_result(response: ToolResponse, out: Spelling) -> JsonObject:
+    legacy = response.call_id in out.legacy
+    role = "function" if legacy else "tool"
+    home = out.home(response.native)
+    key, value = (
+        ("name", out.spell(response.name or "")) if legacy else ("tool_call_id", out.ids.render(response.call_id))
+    )
+    given = cast("JsonObject", home.fragment if home is not None and home.fragment.get("role") == role else {})
+    if home is not None and home.intact and given:
+        said = {key: value}
+        if response.name and isinstance(given.get("name"), str):
+            said["name"] = out.spell(response.name)
+        return given if all(given.get(key) == value for key, value in said.items()) else {**given, **said}
+    anew: JsonObject = {"role": role, key: value, "content": _result_content(response, out, legacy)}
+    # KIM-08
+    if response.name and (out.dialect.named_results or "name" in given):
+        anew["name"] = out.spell(response.name)
+    return rewritten(given, anew, _MESSAGE_KEYS) if given else anew
+
+
+def _result_content(response: ToolResponse, out: Spelling, legacy: bool) -> str | list[JsonObject]:
+    if not response.content:
+        return "" if response.structured is UNSET else write_text(response.structured)
+    # OAI-CHAT-12: text only
+    content = render_content(response.content, out, _NO_MEDIA) or ""
+    if legacy and not isinstance(content, str):
+        return "\n".join(str(part.get("text", "")) for part in content)
+    return content

@@ -1,0 +1,216 @@
+"""What a request asks for beside its messages ⇄ canonical options.
+
+A value of the wrong type is not modelled: it stays in the native body and goes home as it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, cast, get_args
+
+import msgspec
+
+from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, ToolChoice
+from segue.models import Model
+from segue.render.report import Report
+from segue.wire.effort import effort_of
+from segue.wire.names import NameRule
+from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, left_out
+from segue.wire.openai_chat.parts import object_or_none, string_or_none
+
+__all__ = ["lawful_options", "parse_options", "render_options"]
+
+_EFFORTS: tuple[Effort, ...] = get_args(Effort)
+_MODES: tuple[Literal["auto", "none", "required"], ...] = ("auto", "none", "required")
+# Options whose value is the same on both sides: the API's key, the canonical field.
+_PLAIN = (
+    ("parallel_tool_calls", "parallel"),
+    ("temperature", "temperature"),
+    ("top_p", "top_p"),
+    ("stream", "stream"),
+    ("seed", "seed"),
+    ("presence_penalty", "presence_penalty"),
+    ("frequency_penalty", "frequency_penalty"),
+    ("user", "user"),
+)
+
+
+# ------------------------------------------------------------------------------------------------------------- parsing
+
+
+def parse_options(body: Mapping[str, Any], dialect: ChatDialect) -> Options:
+    limit = _integer(body.get("max_completion_tokens"))
+    return Options(
+        max_tokens=_integer(body.get("max_tokens")) if limit is None else limit,
+        temperature=_number(body.get("temperature")),
+        top_p=_number(body.get("top_p")),
+        stop=_parse_stop(body.get("stop")),
+        tool_choice=_parse_choice(body),
+        parallel=_flag(body.get("parallel_tool_calls")),
+        reasoning=_parse_reasoning(body, dialect),
+        response_format=_parse_format(object_or_none(body.get("response_format"))),
+        stream=_flag(body.get("stream")),
+        seed=_integer(body.get("seed")),
+        presence_penalty=_number(body.get("presence_penalty")),
+        frequency_penalty=_number(body.get("frequency_penalty")),
+        user=string_or_none(body.get("user")),
+    )
+
+
+def _integer(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _number(value: object) -> int | float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _parse_stop(value: object) -> tuple[str, ...] | None:
+    if isinstance(value, str):
+        return (value,)
+    words = cast("list[object]", value) if isinstance(value, list) else []
+    texts = tuple(word for word in words if isinstance(word, str))
+    return texts if texts and len(texts) == len(words) else None
+
+
+def _parse_choice(body: Mapping[str, Any]) -> ToolChoice | None:
+    value = body.get("tool_choice")
+    if value is None and (old := body.get("function_call")) is not None:
+        name = (object_or_none(old) or {}).get("name")
+        return ToolChoice("tool", name) if isinstance(name, str) else _parse_mode(old)
+    choice = object_or_none(value)
+    if choice is None:
+        return _parse_mode(value)
+    detail = object_or_none(choice.get(choice["type"])) if isinstance(choice.get("type"), str) else None
+    if detail is None:
+        return None
+    if choice["type"] == "allowed_tools":
+        return _parse_mode(detail.get("mode"))
+    name = detail.get("name")
+    return ToolChoice("tool", name) if isinstance(name, str) else None
+
+
+def _parse_mode(value: object) -> ToolChoice | None:
+    return next((ToolChoice(mode) for mode in _MODES if mode == value), None)
+
+
+def _parse_reasoning(body: Mapping[str, Any], dialect: ChatDialect) -> Reasoning | None:
+    effort: Effort | None = next((known for known in _EFFORTS if known == body.get("reasoning_effort")), None)
+    enabled: bool | None = False if effort == "none" else None
+    if dialect.reasoning_option == "thinking":
+        said = (object_or_none(body.get("thinking")) or {}).get("type")
+        enabled = said == "enabled" if said in ("enabled", "disabled") else enabled
+    return None if effort is None and enabled is None else Reasoning(enabled=enabled, effort=effort)
+
+
+def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
+    if value is None:
+        return None
+    match value.get("type"):
+        case "text":
+            return ResponseFormat("text")
+        case "json_object":
+            return ResponseFormat("json")
+        case "json_schema":
+            said = object_or_none(value.get("json_schema"))
+            if said is None:
+                return None
+            name, strict = string_or_none(said.get("name")), _flag(said.get("strict"))
+            return ResponseFormat("schema", object_or_none(said.get("schema")), name, strict)
+        case _:
+            return None
+
+
+# ----------------------------------------------------------------------------------------------------------- rendering
+
+
+def lawful_options(
+    options: Options, dialect: ChatDialect, model: Model, declared: frozenset[str], report: Report
+) -> Options:
+    """Options from abroad as the target takes them; each that is changed or left out is reported."""
+    if not declared:
+        options = left_out(options, report, "no tool is declared", "tool_choice", "parallel")
+    choice = options.tool_choice
+    if choice is not None and choice.mode == "tool" and choice.name not in declared:
+        options = left_out(options, report, f"the tool {choice.name} is not declared", "tool_choice")
+    options = left_out(options, report, f"{dialect.name} has no such option", "top_k")
+    if options.temperature is not None and options.temperature > dialect.max_temperature:
+        report.add("adjusted", f"temperature is at most {dialect.max_temperature:g} here", subject="temperature")
+        options = msgspec.structs.replace(options, temperature=dialect.max_temperature)
+    if options.stop is not None and len(options.stop) > dialect.stop_limit:
+        report.add("adjusted", f"only {dialect.stop_limit} stop sequences are taken here", subject="stop")
+        options = msgspec.structs.replace(options, stop=options.stop[: dialect.stop_limit])
+    return dialect.adjust(options, model, report)
+
+
+def render_options(
+    options: Options,
+    dialect: ChatDialect,
+    spell: Callable[[str], str],
+    custom: frozenset[str],
+    said: Mapping[str, Any],
+) -> JsonObject:
+    """All options in the API's words. `custom` names free-text tools; the keys of the home body `said` are kept to."""
+    body = _render_choice(options.tool_choice, spell, custom, said)
+    limit_key = "max_tokens" if "max_tokens" in said and "max_completion_tokens" not in said else dialect.limit_key
+    if options.max_tokens is not None:
+        body[limit_key] = options.max_tokens
+    if options.stop is not None:
+        body["stop"] = list(options.stop)
+    body.update(_render_reasoning(options.reasoning, dialect))
+    if options.response_format is not None:
+        body["response_format"] = _render_format(options.response_format)
+    for key, field in _PLAIN:
+        value = getattr(options, field)
+        if value is not None:
+            body[key] = value
+    return body
+
+
+def _render_choice(
+    choice: ToolChoice | None, spell: Callable[[str], str], custom: frozenset[str], said: Mapping[str, Any]
+) -> JsonObject:
+    if choice is None:
+        return {}
+    old = "function_call" in said and "tool_choice" not in said
+    if choice.mode != "tool" or choice.name is None:
+        return {"function_call" if old else "tool_choice": choice.mode}
+    name = spell(choice.name)
+    if old:
+        return {"function_call": {"name": name}}
+    kind = "custom" if choice.name in custom else "function"
+    return {"tool_choice": {"type": kind, kind: {"name": name}}}
+
+
+def _render_reasoning(reasoning: Reasoning | None, dialect: ChatDialect) -> JsonObject:
+    if reasoning is None:
+        return {}
+    effort = reasoning.effort
+    if effort is None and reasoning.budget is not None:
+        effort = effort_of(reasoning.budget)
+    if reasoning.enabled is False:
+        effort = "none"
+    if dialect.reasoning_option == "effort":
+        return {} if effort is None else {"reasoning_effort": effort}
+    if effort is None and not reasoning.enabled and not reasoning.adaptive:
+        return {}
+    return {"thinking": {"type": "disabled" if effort == "none" else "enabled"}}
+
+
+def _render_format(form: ResponseFormat) -> JsonObject:
+    match form.kind:
+        case "text":
+            return {"type": "text"}
+        case "json":
+            return {"type": "json_object"}
+        case "schema":
+            named: JsonObject = {"name": NameRule().project(form.name or "response")}
+            if form.schema is not None:
+                named["schema"] = form.schema
+            if form.strict is not None:
+                named["strict"] = form.strict
+            return {"type": "json_schema", "json_schema": named}

@@ -1,0 +1,211 @@
+"""The content of a message: a string, or a list of parts ⇄ blocks.
+
+A part of a type that nobody knows becomes an `Opaque` block with the whole part in it. At home each part goes out as
+the very object that came in; abroad only text and the media that the dialect takes are written.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import assert_never, cast
+
+from segue.canonical.blocks import Block, Code, Media, Native, Opaque, Text, Thinking, ToolCall, ToolResponse
+from segue.errors import InputError, ProjectionError
+from segue.render.demands import TEXTS
+from segue.wire.openai_chat.dialect import JsonObject, Spelling, rewritten
+
+__all__ = ["list_of", "object_of", "object_or_none", "parse_content", "render_content", "string_or_none", "unsupported"]
+
+_AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
+_AUDIO_FORMATS = {
+    "audio/wav": "wav",
+    "audio/x-wav": "wav",
+    "audio/wave": "wav",
+    "audio/mpeg": "mp3",
+    "audio/mp3": "mp3",
+}
+_PART_KEYS = frozenset({"type", "text", "refusal", "image_url", "video_url", "input_audio", "file"})
+
+
+def _kind_of(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a string"
+        case list():
+            return "a list"
+        case _:
+            return "an object"
+
+
+def object_of(value: object, path: str = "") -> JsonObject:
+    if isinstance(value, dict):
+        return cast("JsonObject", value)
+    raise InputError(f"an object was expected, not {_kind_of(value)}", path=path)
+
+
+def list_of(value: object, path: str = "") -> list[object]:
+    if isinstance(value, list):
+        return cast("list[object]", value)
+    raise InputError(f"a list was expected, not {_kind_of(value)}", path=path)
+
+
+def object_or_none(value: object) -> JsonObject | None:
+    return cast("JsonObject", value) if isinstance(value, dict) else None
+
+
+def string_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+# ------------------------------------------------------------------------------------------------------------- parsing
+
+
+def parse_content(content: object, api: str) -> list[Block]:
+    """The blocks of a message's content; an empty string is no block."""
+    if isinstance(content, str):
+        return [Text(content)] if content else []
+    if content is None:
+        return []
+    if not isinstance(content, list):
+        raise InputError(f"a string or a list of parts was expected, not {_kind_of(content)}", path="content")
+    blocks: list[Block] = []
+    for index, part in enumerate(cast("list[object]", content)):
+        try:
+            blocks.append(_parse_part(object_of(part), api))
+        except InputError as error:
+            raise error.under(f"content[{index}]") from None
+    return blocks
+
+
+def _parse_part(part: JsonObject, api: str) -> Block:
+    kind = part.get("type")
+    if not isinstance(kind, str):
+        raise InputError(f"a string was expected, not {_kind_of(kind)}", path="type")
+    native = Native(api, part)
+    if kind in ("text", "refusal"):
+        text = part.get(kind)
+        if not isinstance(text, str):
+            raise InputError(f"a string was expected, not {_kind_of(text)}", path=kind)
+        return Text(text, refusal=kind == "refusal", native=native)
+    return _parse_media(kind, part, native) or Opaque(kind, text=string_or_none(part.get("text")) or "", native=native)
+
+
+def _parse_media(kind: str, part: JsonObject, native: Native) -> Media | None:
+    inner = part.get(kind)
+    match kind:
+        case "image_url" | "video_url":
+            url = inner if isinstance(inner, str) else (object_or_none(inner) or {}).get("url")
+            if not isinstance(url, str):
+                return None
+            mime, data = _data_of(url)
+            medium = "image" if kind == "image_url" else "video"
+            return Media(medium, mime=mime, data=data, url=url if data is None else None, native=native)
+        case "input_audio":
+            audio = object_or_none(inner) or {}
+            data, form = audio.get("data"), audio.get("format")
+            if not isinstance(data, str) or not isinstance(form, str):
+                return None
+            return Media("audio", mime=_AUDIO_TYPES.get(form, f"audio/{form}"), data=data, native=native)
+        case "file":
+            return _parse_file(object_or_none(inner) or {}, native)
+        case _:
+            return None
+
+
+def _parse_file(file: JsonObject, native: Native) -> Media | None:
+    data, file_id, name = (string_or_none(file.get(key)) for key in ("file_data", "file_id", "filename"))
+    if data is None and file_id is None:
+        return None
+    mime, inner = _data_of(data) if data is not None else (None, None)
+    return Media("document", mime=mime, data=inner or data, file_id=file_id, name=name, native=native)
+
+
+def _data_of(url: str) -> tuple[str | None, str | None]:
+    """Media type and base64 of a data URL."""
+    if not url.startswith("data:"):
+        return None, None
+    head, comma, data = url.partition(",")
+    if not comma or not head.endswith(";base64"):
+        return None, None
+    return head[len("data:") :].split(";", 1)[0] or None, data
+
+
+# ----------------------------------------------------------------------------------------------------------- rendering
+
+
+def render_content(blocks: Sequence[Block], out: Spelling, kinds: frozenset[str]) -> str | list[JsonObject] | None:
+    """One text as a string, anything else as parts, nothing as None. `kinds` of media may stand here."""
+    if not blocks:
+        return None
+    if len(blocks) == 1:
+        only = blocks[0]
+        if out.home(only.native) is None:
+            if isinstance(only, Text):
+                return only.text
+            part = _render_part(only, out, kinds)
+            return part["text"] if part["type"] == "text" else [part]
+    return [_render_part(block, out, kinds) for block in blocks]
+
+
+def _render_part(block: Block, out: Spelling, kinds: frozenset[str]) -> JsonObject:
+    if isinstance(block, ToolCall | ToolResponse):
+        raise ProjectionError(f"{block.name or 'a tool'}: a call or result can't stand in the content of a message")
+    native = out.home(block.native)
+    if native is not None and native.intact:
+        return cast("JsonObject", native.fragment)
+    match block:
+        case Text():
+            part: JsonObject = {"type": "text", "text": block.text}
+        case Media():
+            part = _render_media(block, out, kinds) or unsupported(block.kind, block.url or block.name, out)
+        case Code():
+            part = {"type": "text", "text": f"```{block.language}\n{block.code}\n```"}
+        case Opaque():
+            part = unsupported(block.kind, block.text, out)
+        case Thinking():
+            out.report.add("reasoning", "reasoning outside an assistant message is told as text")
+            part = {"type": "text", "text": TEXTS.reasoning.format(content=block.text)}
+        case _:
+            assert_never(block)
+    return part if native is None else rewritten(native.fragment, part, _PART_KEYS)
+
+
+def unsupported(kind: str, detail: str | None, out: Spelling) -> JsonObject:
+    """The text part that stands for content which the target can't have."""
+    out.report.add("text", f"{kind} is not supported by {out.dialect.name} here and was told as text", subject=kind)
+    text = TEXTS.unsupported.format(kind=kind)
+    return {"type": "text", "text": f"{text} {detail}" if detail else text}
+
+
+def _render_media(media: Media, out: Spelling, kinds: frozenset[str]) -> JsonObject | None:
+    if media.kind not in kinds:
+        return None
+    if media.kind == "image" or media.kind == "video":
+        key = f"{media.kind}_url"
+        default = "image/png" if media.kind == "image" else "video/mp4"
+        url = media.url if media.data is None else f"data:{media.mime or default};base64,{media.data}"
+        return None if url is None else {"type": key, key: {"url": url}}
+    data, mime = _bytes_of(media, out)
+    if data is None:
+        return None
+    if media.kind == "audio":
+        form = _AUDIO_FORMATS.get(mime or "")
+        return None if form is None else {"type": "input_audio", "input_audio": {"data": data, "format": form}}
+    mime = mime or "application/pdf"
+    name = media.name or ("document.pdf" if mime == "application/pdf" else "document")
+    return {"type": "file", "file": {"filename": name, "file_data": f"data:{mime};base64,{data}"}}
+
+
+def _bytes_of(media: Media, out: Spelling) -> tuple[str | None, str | None]:
+    """Base64 and media type, fetched where only a URL is known and the caller gave a way to."""
+    if media.data is not None or media.url is None or out.fetch is None:
+        return media.data, media.mime
+    content, mime = out.fetch(media.url)
+    return b64encode(content).decode(), media.mime or mime

@@ -1,0 +1,184 @@
+"""A whole reply, and an error ⇄ canonical. There is no clock here: a reply from abroad is created at 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from segue.canonical.blocks import Block, Native, ToolCall, ToolResponse
+from segue.canonical.ids import short_hash
+from segue.canonical.request import Finish, Reply, Usage
+from segue.errors import InputError
+from segue.wire.base import ApiError, Projection
+from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, rewritten
+from segue.wire.openai_chat.items import parse_assistant, render_assistant, render_assistant_at_home
+from segue.wire.openai_chat.parts import list_of, object_of, object_or_none, string_or_none
+
+__all__ = ["parse_error", "parse_reply", "render_error", "render_finish", "render_reply", "render_usage"]
+
+_FINISHES: dict[str, Finish] = {
+    "stop": "stop",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "content_filter": "filter",
+}
+_FINISH_REASONS: dict[Finish, str] = {
+    "stop": "stop",
+    "tool_calls": "tool_calls",
+    "length": "length",
+    "filter": "content_filter",
+    "pause": "stop",
+    "error": "stop",
+}
+_ERROR_KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+_REPLY_KEYS = frozenset({"id", "model", "choices", "usage"})
+_CHOICE_KEYS = frozenset({"message", "finish_reason"})
+# Clients read reasoning here, whatever the vendor calls it.
+_REASONING_KEY = "reasoning_content"
+
+
+def parse_reply(body: Mapping[str, Any], *, dialect: ChatDialect) -> Reply:
+    """The first choice of a reply."""
+    choices = list_of(body.get("choices"), "choices")
+    if not choices:
+        raise InputError("a reply must have at least one choice", path="choices")
+    choice = object_of(choices[0], "choices[0]")
+    message = object_of(choice.get("message"), "choices[0].message")
+    model = string_or_none(body.get("model"))
+    try:
+        blocks = parse_assistant(message, dialect, model)
+    except InputError as error:
+        raise error.under("choices[0].message") from None
+    return Reply(
+        tuple(blocks),
+        finish=parse_finish(choice.get("finish_reason"), blocks),
+        # KIM-07
+        usage=parse_usage(body.get("usage")) or parse_usage(choice.get("usage")),
+        id=string_or_none(body.get("id")),
+        model=model,
+        native=Native(dialect.name, body),
+    )
+
+
+def parse_finish(value: object, blocks: list[Block]) -> Finish:
+    finish = _FINISHES.get(value, "stop") if isinstance(value, str) else "stop"
+    # OAI-CHAT-19: a forced call ends with `stop`.
+    if finish == "stop" and any(isinstance(block, ToolCall) for block in blocks):
+        return "tool_calls"
+    return finish
+
+
+def parse_usage(value: object) -> Usage | None:
+    usage = object_or_none(value)
+    if usage is None:
+        return None
+    read = object_or_none(usage.get("prompt_tokens_details")) or {}
+    written = object_or_none(usage.get("completion_tokens_details")) or {}
+    return Usage(
+        input=_count(usage, "prompt_tokens"),
+        output=_count(usage, "completion_tokens"),
+        cache_read=_count(read, "cached_tokens") or _count(usage, "cached_tokens"),
+        cache_write=_count(read, "cache_write_tokens"),
+        reasoning=_count(written, "reasoning_tokens"),
+    )
+
+
+def _count(usage: JsonObject, key: str) -> int:
+    value = usage.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def render_reply(reply: Reply, projection: Projection, *, dialect: ChatDialect) -> JsonObject:
+    out = Spelling(dialect, projection)
+    home = out.home(reply.native)
+    if home is not None and home.intact:
+        return _render_at_home(reply, home.fragment, out)
+    message = render_assistant(_for_client(reply, out), out, _REASONING_KEY)
+    if dialect.refusals:
+        message.setdefault("refusal", None)
+    choice: JsonObject = {
+        "index": 0,
+        "message": message,
+        "logprobs": None,
+        "finish_reason": render_finish(reply.finish, calls="tool_calls" in message),
+    }
+    body: JsonObject = {
+        "id": reply.id or _made_up_id(reply),
+        "object": "chat.completion",
+        "created": 0,
+        "model": reply.model or "",
+        "choices": [choice],
+    }
+    if reply.usage is not None:
+        body["usage"] = render_usage(reply.usage)
+    return body if home is None else _rewritten_reply(home.fragment, body)
+
+
+def _render_at_home(reply: Reply, fragment: Mapping[str, Any], out: Spelling) -> JsonObject:
+    first, *others = cast("list[JsonObject]", fragment["choices"])
+    message = render_assistant_at_home(reply.blocks, first["message"], out)
+    if message is first["message"]:
+        return cast("JsonObject", fragment)
+    return {**fragment, "choices": [{**first, "message": message}, *others]}
+
+
+def _rewritten_reply(fragment: Mapping[str, Any], body: JsonObject) -> JsonObject:
+    """A changed reply at home: what nobody modelled stays."""
+    first, *others = cast("list[JsonObject]", fragment.get("choices") or [{}])
+    choice = rewritten(first, {key: body["choices"][0][key] for key in _CHOICE_KEYS}, _CHOICE_KEYS)
+    anew = {key: value for key, value in body.items() if key in _REPLY_KEYS}
+    return rewritten(fragment, {**anew, "choices": [choice, *others]}, _REPLY_KEYS)
+
+
+def _for_client(reply: Reply, out: Spelling) -> list[Block]:
+    """Without what a provider ran by itself: the client would take those calls for its own to run."""
+    blocks: list[Block] = []
+    for block in reply.blocks:
+        if (isinstance(block, ToolCall) and block.kind == "hosted") or isinstance(block, ToolResponse):
+            out.report.add("dropped", "a tool run by the provider can't be shown here", subject=block.name)
+        else:
+            blocks.append(block)
+    return blocks
+
+
+def _made_up_id(reply: Reply) -> str:
+    said = [reply.model or "", reply.text, reply.thinking, *(call.id for call in reply.calls)]
+    return "chatcmpl-" + short_hash("|".join(said))
+
+
+def render_finish(finish: Finish, *, calls: bool) -> str:
+    """The reason to stop; `tool_calls` only where a client's call is there."""
+    return "stop" if finish == "tool_calls" and not calls else _FINISH_REASONS[finish]
+
+
+def render_usage(usage: Usage) -> JsonObject:
+    read = {"cached_tokens": usage.cache_read}
+    if usage.cache_write:
+        read["cache_write_tokens"] = usage.cache_write
+    return {
+        "prompt_tokens": usage.input,
+        "completion_tokens": usage.output,
+        "total_tokens": usage.input + usage.output,
+        "prompt_tokens_details": read,
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
+    }
+
+
+def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
+    """An error, also where a server leaves the envelope out or says no more than a sentence."""
+    inner = body.get("error", body)
+    said = object_or_none(inner) or {"message": inner}
+    code, param = said.get("code"), said.get("param")
+    usual = _ERROR_KINDS.get(status, "server_error" if status >= 500 else "invalid_request_error")
+    return ApiError(
+        status,
+        str(said.get("message") or "the provider gave no reason"),
+        kind=string_or_none(said.get("type")) or usual,
+        code=None if code is None else str(code),
+        param=None if param is None else str(param),
+    )
+
+
+def render_error(error: ApiError) -> JsonObject:
+    return {"error": {"message": error.message, "type": error.kind, "param": error.param, "code": error.code}}

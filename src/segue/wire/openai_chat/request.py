@@ -1,0 +1,255 @@
+"""A whole request body ⇄ a canonical request: the messages, the tools, and the options around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from segue.canonical.blocks import Message, Native, calls_of
+from segue.canonical.pairing import pair
+from segue.canonical.request import Request, Tool
+from segue.errors import InputError
+from segue.models import identify
+from segue.render.report import Report
+from segue.render.transcript import Transcript
+from segue.wire.base import Projection
+from segue.wire.openai_chat.calls import respelled
+from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling
+from segue.wire.openai_chat.items import parse_message, render_messages
+from segue.wire.openai_chat.options import lawful_options, parse_options, render_options
+from segue.wire.openai_chat.parts import list_of, object_of, object_or_none, string_or_none
+from segue.wire.overlay import laid_over
+from segue.wire.tools import object_schema, without_custom_tools
+
+__all__ = ["parse_request", "render_request"]
+
+
+# ------------------------------------------------------------------------------------------------------------- parsing
+
+
+def parse_request(body: Mapping[str, Any], *, dialect: ChatDialect) -> Request:
+    model = string_or_none(body.get("model"))
+    if "messages" not in body:
+        raise InputError("a list of messages was expected", path="messages")
+    messages: list[Message] = []
+    for index, item in enumerate(list_of(body["messages"], "messages")):
+        try:
+            messages.append(parse_message(object_of(item), dialect, model))
+        except InputError as error:
+            raise error.under(f"messages[{index}]") from None
+    # KIM-08: where ids are not looked at, order decides.
+    positional = dialect.demands(identify(model or dialect.default_model)).call_order
+    return Request(
+        pair(messages, positional=positional),
+        tools=tuple(_parse_tools(body, dialect)),
+        options=parse_options(body, dialect),
+        model=model,
+        native=Native(dialect.name, body),
+    )
+
+
+def _parse_tools(body: Mapping[str, Any], dialect: ChatDialect) -> Iterator[Tool]:
+    for key in ("tools", "functions"):
+        if body.get(key) is None:
+            continue
+        for index, item in enumerate(list_of(body[key], key)):
+            try:
+                entry = object_of(item)
+                yield _parse_function(entry, entry, dialect) if key == "functions" else _parse_tool(entry, dialect)
+            except InputError as error:
+                raise error.under(f"{key}[{index}]") from None
+
+
+def _parse_tool(entry: JsonObject, dialect: ChatDialect) -> Tool:
+    kind = entry.get("type", "function")
+    if not isinstance(kind, str):
+        raise InputError("a tool's type must be a string", path="type")
+    if kind not in ("function", "custom"):
+        return Tool(kind, kind="hosted", native=Native(dialect.name, entry))
+    # A flat declaration is another API's form, clear enough to be read.
+    flat = entry.get(kind) is None and isinstance(entry.get("name"), str)
+    detail = entry if flat else object_of(entry.get(kind), kind)
+    intact = not flat and "type" in entry
+    if kind == "function":
+        return _parse_function(entry, detail, dialect, intact=intact)
+    form = object_or_none(detail.get("format")) or {}
+    grammar = object_or_none(form.get("grammar")) or (form if "definition" in form else None)
+    return Tool(
+        _tool_name(entry, detail),
+        string_or_none(detail.get("description")),
+        kind="custom",
+        grammar=grammar,
+        native=Native(dialect.name, entry, intact),
+    )
+
+
+def _parse_function(entry: JsonObject, detail: JsonObject, dialect: ChatDialect, *, intact: bool = True) -> Tool:
+    strict = detail.get("strict")
+    return Tool(
+        _tool_name(entry, detail),
+        string_or_none(detail.get("description")),
+        object_or_none(detail.get("parameters")),
+        strict=strict if isinstance(strict, bool) else None,
+        native=Native(dialect.name, entry, intact),
+    )
+
+
+def _tool_name(entry: JsonObject, detail: JsonObject) -> str:
+    name = detail.get("name")
+    if not isinstance(name, str):
+        path = "name" if detail is entry else f"{entry.get('type', 'function')}.name"
+        raise InputError("a tool's name was expected", path=path)
+    return name
+
+
+# ----------------------------------------------------------------------------------------------------------- rendering
+
+
+def render_request(transcript: Transcript, projection: Projection, *, dialect: ChatDialect) -> JsonObject:
+    out = Spelling(dialect, projection)
+    messages = render_messages(transcript.messages, transcript.system, out)
+    tools = _lawful_tools(transcript, out)
+    if transcript.home and transcript.request.native is not None:
+        return _render_at_home(transcript, transcript.request.native.fragment, messages, tools, out)
+    declared = frozenset(tool.name for tool in tools)
+    options = lawful_options(transcript.options, dialect, identify(transcript.model), declared, out.report)
+    words = render_options(options, dialect, out.spell, _custom_names(tools), {})
+    body: JsonObject = {} if transcript.model is None else {"model": transcript.model}
+    body["messages"] = messages
+    if tools:
+        body["tools"] = [_render_tool(tool, out) for tool in tools]
+    for key in ("tool_choice", "parallel_tool_calls"):
+        if key in words:
+            body[key] = words[key]
+    return body | words
+
+
+def _render_at_home(
+    transcript: Transcript, said: Mapping[str, Any], messages: list[JsonObject], tools: Sequence[Tool], out: Spelling
+) -> JsonObject:
+    """The body as it came, with what changed laid over it."""
+    request = transcript.request
+    custom = _custom_names(request.tools)
+    before = render_options(request.options, out.dialect, str, custom, said)
+    after = render_options(transcript.options, out.dialect, out.spell, custom, said)
+    if request.model is not None:
+        before["model"] = request.model
+    if transcript.model is not None:
+        after["model"] = transcript.model
+    body = laid_over(said, before, after)
+    _lay_list(body, "messages", messages)
+    old = [tool for tool in tools if _is_legacy(tool, out)]
+    _lay_list(body, "functions", [_render_legacy_tool(tool, out) for tool in old])
+    _lay_list(body, "tools", [_render_tool(tool, out) for tool in tools if not _is_legacy(tool, out)])
+    choice = object_or_none(body.get("tool_choice"))
+    if choice is not None and choice.get("type") == "allowed_tools":
+        body["tool_choice"] = _respelled_choice(choice, out)
+    return body
+
+
+def _lay_list(body: JsonObject, key: str, items: list[JsonObject]) -> None:
+    """Replaces a list only where one of its items is another object than before."""
+    given = cast("list[object]", body[key]) if isinstance(body.get(key), list) else []
+    if len(given) == len(items) and all(a is b for a, b in zip(items, given, strict=True)):
+        return
+    if items:
+        body[key] = items
+    else:
+        del body[key]
+
+
+def _respelled_choice(choice: JsonObject, out: Spelling) -> JsonObject:
+    """The named tools of `allowed_tools` as the target spells them."""
+    allowed = object_or_none(choice.get("allowed_tools")) or {}
+    entries = cast("list[object]", allowed["tools"]) if isinstance(allowed.get("tools"), list) else []
+    spelled: list[object] = []
+    for item in entries:
+        entry = object_or_none(item) or {}
+        kind = string_or_none(entry.get("type")) or ""
+        name = (object_or_none(entry.get(kind)) or {}).get("name")
+        spelled.append(respelled(entry, out.spell(name)) if isinstance(name, str) else item)
+    if all(a is b for a, b in zip(spelled, entries, strict=True)):
+        return choice
+    return {**choice, "allowed_tools": {**allowed, "tools": spelled}}
+
+
+def _custom_names(tools: Sequence[Tool]) -> frozenset[str]:
+    return frozenset(tool.name for tool in tools if tool.kind == "custom")
+
+
+def _lawful_tools(transcript: Transcript, out: Spelling) -> Sequence[Tool]:
+    """The tools that the target can be told of."""
+    tools: list[Tool] = []
+    for tool in transcript.tools:
+        if tool.kind == "hosted" and out.home(tool.native) is None:
+            out.report.add(
+                "tools", f"a tool that {tool.name}'s provider runs can't be declared here", subject=tool.name
+            )
+        else:
+            tools.append(tool)
+    if not out.dialect.custom_tools:
+        tools = without_custom_tools(tools, out.report)
+    limit = out.dialect.tool_limit
+    return tools if len(tools) <= limit else _within_limit(tools, limit, transcript, out.report)
+
+
+def _within_limit(tools: Sequence[Tool], limit: int, transcript: Transcript, report: Report) -> list[Tool]:
+    """OAI-CHAT-16: at most so many tools. Those in use come first; the order stays."""
+    used = {call.name for message in transcript.messages for call in calls_of(message)}
+    if transcript.options.tool_choice is not None and transcript.options.tool_choice.name is not None:
+        used.add(transcript.options.tool_choice.name)
+    ranked = sorted(range(len(tools)), key=lambda index: tools[index].name not in used)
+    kept = frozenset(ranked[:limit])
+    for index, tool in enumerate(tools):
+        if index not in kept:
+            report.add("tools", f"more than {limit} tools: this one is not declared", subject=tool.name)
+    return [tool for index, tool in enumerate(tools) if index in kept]
+
+
+def _is_legacy(tool: Tool, out: Spelling) -> bool:
+    """Whether this was declared among the old `functions`, where a declaration has no type."""
+    home = out.home(tool.native)
+    return home is not None and home.intact and "type" not in home.fragment
+
+
+def _render_legacy_tool(tool: Tool, out: Spelling) -> JsonObject:
+    entry = cast("JsonObject", tool.native.fragment if tool.native is not None else {})
+    changes = _changes(tool, entry, out)
+    return {**entry, **changes} if changes else entry
+
+
+def _render_tool(tool: Tool, out: Spelling) -> JsonObject:
+    home = out.home(tool.native)
+    key = "custom" if tool.kind == "custom" else "function"
+    if home is not None and home.intact and not _is_legacy(tool, out):
+        entry = cast("JsonObject", home.fragment)
+        if tool.kind == "hosted":
+            return entry
+        changes = _changes(tool, entry[key], out)
+        return {**entry, key: {**entry[key], **changes}} if changes else entry
+    detail: JsonObject = {"name": out.spell(tool.name)}
+    if tool.description is not None:
+        detail["description"] = _described(tool, out)
+    if tool.kind == "custom":
+        if tool.grammar is not None:
+            detail["format"] = {"type": "grammar", "grammar": tool.grammar}
+        return {"type": key, key: detail}
+    detail["parameters"] = object_schema(tool.parameters)
+    if tool.strict is not None:
+        detail["strict"] = tool.strict
+    return {"type": key, key: detail}
+
+
+def _changes(tool: Tool, detail: JsonObject, out: Spelling) -> JsonObject:
+    """What must be said otherwise than the original declaration says it."""
+    said = {"name": out.spell(tool.name), "description": _described(tool, out)}
+    return {key: value for key, value in said.items() if value is not None and detail.get(key) != value}
+
+
+def _described(tool: Tool, out: Spelling) -> str | None:
+    limit = out.dialect.description_limit
+    if tool.description is None or limit is None or len(tool.description) <= limit:
+        return tool.description
+    # OAI-CHAT-16
+    out.report.add("tools", f"a description longer than {limit} characters is cut", subject=tool.name)
+    return tool.description[: limit - 1] + "…"

@@ -1,0 +1,41 @@
+"""All wires there are, by name. The command line, the tests and the docs iterate this table."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from segue.errors import InputError
+from segue.wire.anthropic import ANTHROPIC
+from segue.wire.base import Wire
+from segue.wire.dialects.kimi import KIMI
+from segue.wire.openai_chat import OPENAI_CHAT
+
+__all__ = ["WIRES", "Format", "find", "formats"]
+
+WIRES: dict[str, Wire] = {wire.name: wire for wire in (OPENAI_CHAT, ANTHROPIC, KIMI)}
+
+
+def find(name: str, *, argument: str) -> Wire:
+    """The wire of this name."""
+    wire = WIRES.get(name)
+    if wire is None:
+        raise InputError(f"{name!r} is not a known API; known are {', '.join(WIRES)}", path=argument)
+    return wire
+
+
+class Format(Struct, frozen=True):
+    """A row of the registry, as users see it. `on` is the wire that a dialect is spoken on."""
+
+    name: str
+    kind: str
+    on: str | None
+    provider: str
+    default_model: str
+    tool_format: str
+    title: str
+
+
+def formats() -> tuple[Format, ...]:
+    """Every API that segue speaks."""
+    names = Format.__struct_fields__
+    return tuple(Format(*(getattr(wire, name) for name in names)) for wire in WIRES.values())

@@ -1,0 +1,85 @@
+"""Reading JSON: what is refused and how, and what is mended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from segue.canonical.jsontext import parse_argument_text, plain, read, write
+from segue.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "empty"),
+        (b"  \n", "empty"),
+        (b'{"a": }', "line 1, column 7"),
+        (b'{\n "a": 1,\n}', "line 3"),
+        (b'{"a": NaN}', "not JSON"),
+        (b'{"a": Infinity}', "not JSON"),
+        (b'{"a": 1e999}', "out of range"),
+        (b'{"a": "\xff"}', "not UTF-8"),
+        (b"\xef\xbb\xbf{}", "byte order mark"),
+        (b"\x00\x01\x02", "binary"),
+        (b'{"a":' * 501 + b"1" + b"}" * 501, "500 levels"),
+        (b"[" * 100_000, "500 levels"),
+        (b'{"a": 1} x', "not JSON"),
+    ],
+)
+def test_bad_input_is_one_clear_line(data: bytes, says: str):
+    with pytest.raises(InputError) as caught:
+        read(data)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_brackets_in_strings_are_no_depth():
+    text = b'{"a": "' + b'[{\\\\\\"' * 2000 + b'"}'
+    assert read(text)[0]["a"].count("[") == 2000
+
+
+def test_five_hundred_levels_are_fine():
+    assert read(b"[" * 500 + b"]" * 500)[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "text", "count"),
+    [
+        (rb'"\ud83d\ude00"', "\U0001f600", 0),
+        (rb'"a\ud83d b"', "a\ufffd b", 1),
+        (rb'"\ude00\ud83d"', "\ufffd\ufffd", 2),
+        (rb'"\ud83d\ud83d\ude00"', "\ufffd\U0001f600", 1),
+        (rb'"\\ud83d"', r"\ud83d", 0),
+        (rb'"\ud83d\n"', "\ufffd\n", 1),
+    ],
+)
+def test_half_a_character_becomes_a_replacement_and_is_counted(data: bytes, text: str, count: int):
+    assert read(data) == (text, count)
+
+
+def test_ints_and_floats_stay_what_they_are():
+    assert write(read(b"[1,1.0,123456789012345678901234567890]")[0]) == b"[1,1.0,123456789012345678901234567890]"
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "exact"),
+    [
+        ('{"a": 1}', {"a": 1}, None),
+        ("", {}, ""),
+        ("[1]", [1], None),
+        ('{"a":', None, '{"a":'),
+        ("[" * 600 + "]" * 600, None, "[" * 600 + "]" * 600),
+        ('{"a": "\\ud83d"}', {"a": "\ufffd"}, None),
+    ],
+)
+def test_argument_text_that_is_not_json_stays_text(text: str, value: Any, exact: str | None):
+    assert parse_argument_text(text) == (value, exact)
+
+
+def test_python_values_are_checked_where_they_stand():
+    for bad, path in [({"a": [float("nan")]}, "a[0]"), ({"a": {"b": {1, 2}.__class__}}, "a.b"), ({"a": {1: 2}}, "a")]:
+        with pytest.raises(InputError) as caught:
+            plain(bad)
+        assert caught.value.path == path

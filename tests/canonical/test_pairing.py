@@ -1,0 +1,177 @@
+"""Which result belongs to which call, rule by rule (the numbers are those of `canonical/pairing.py`)."""
+
+from __future__ import annotations
+
+import pytest
+
+from segue.canonical.blocks import Message, Origin, Text, ToolCall, ToolResponse, calls_of, responses_of
+from segue.canonical.ids import is_canonical, raw_id_or_none
+from segue.canonical.pairing import pair
+
+
+def call(raw_id: str | None, word: str, name: str = "look") -> ToolCall:
+    return ToolCall(name, {"q": word}, origin=Origin("openai", raw_id=raw_id))
+
+
+def result(raw_id: str | None, word: str, name: str | None = None) -> ToolResponse:
+    return ToolResponse(name=name, content=(Text(word),), is_complete=True, origin=Origin("openai", raw_id=raw_id))
+
+
+def ai(*calls: ToolCall) -> Message:
+    return Message("ai", calls)
+
+
+def tool(*results: ToolResponse) -> Message:
+    return Message("tool", results)
+
+
+def human(words: str = "go on") -> Message:
+    return Message("human", (Text(words),))
+
+
+def meetings(*messages: Message, positional: bool = False) -> list[tuple[str, str | None]]:
+    """Each result's word with the word of the call that it was given to; None for an orphan."""
+    paired = pair(messages, positional=positional)
+    words = {found.id: found.arguments["q"] for message in paired for found in calls_of(message)}
+    assert len(words) == sum(len(calls_of(message)) for message in paired), "ids are unique"
+    assert all(is_canonical(call_id) for call_id in words)
+    return [
+        (found.content[0].text, words.get(found.call_id))  # pyright: ignore[reportOptionalSubscript, reportAttributeAccessIssue]
+        for message in paired
+        for found in responses_of(message)
+    ]
+
+
+def test_by_id_whatever_the_order():
+    assert meetings(ai(call("a", "1"), call("b", "2")), tool(result("b", "two")), tool(result("a", "one"))) == [
+        ("two", "2"),
+        ("one", "1"),
+    ]
+
+
+def test_the_same_id_in_two_turns_is_two_calls():
+    assert meetings(ai(call("x", "1")), tool(result("x", "one")), ai(call("x", "2")), tool(result("x", "two"))) == [
+        ("one", "1"),
+        ("two", "2"),
+    ]
+
+
+def test_never_past_the_newest_turn_that_bears_the_id():
+    paired = meetings(
+        ai(call("x", "1")), human(), ai(call("x", "2")), tool(result("x", "two")), tool(result("x", "late"))
+    )
+    assert paired == [("two", "2"), ("late", "2")]
+
+
+def test_the_same_id_twice_in_one_turn_is_answered_in_order():
+    assert meetings(ai(call("x", "1"), call("x", "2")), tool(result("x", "one")), tool(result("x", "two"))) == [
+        ("one", "1"),
+        ("two", "2"),
+    ]
+
+
+def test_a_constant_id_for_ever():
+    turns = [m for n in "12345" for m in (ai(call("call_0", n)), tool(result("call_0", f"r{n}")))]
+    assert meetings(*turns) == [(f"r{n}", n) for n in "12345"]
+
+
+@pytest.mark.parametrize("nothing", [None, "", "null"])
+def test_absent_null_and_empty_ids_mean_none(nothing: str | None):
+    raw = raw_id_or_none(nothing)
+    assert raw is None
+    assert meetings(ai(call(raw, "1"), call(raw, "2")), tool(result(raw, "one")), tool(result(raw, "two"))) == [
+        ("one", "1"),
+        ("two", "2"),
+    ]
+
+
+def test_without_an_id_by_name_then_by_order():
+    assert meetings(
+        ai(call(None, "1", "read"), call(None, "2", "glob"), call(None, "3", "read")),
+        tool(result(None, "g", "glob")),
+        tool(result(None, "r1", "read")),
+        tool(result(None, "r2", "read")),
+    ) == [("g", "2"), ("r1", "1"), ("r2", "3")]
+
+
+def test_without_an_id_to_calls_without_an_id_first():
+    assert meetings(ai(call("a", "1"), call(None, "2")), tool(result(None, "x")), tool(result(None, "y"))) == [
+        ("x", "2"),
+        ("y", "1"),
+    ]
+
+
+def test_a_name_that_no_open_call_has_makes_an_orphan():
+    assert meetings(ai(call(None, "1", "read")), tool(result(None, "x", "write"))) == [("x", None)]
+
+
+def test_an_id_that_nobody_bears_goes_to_calls_without_one():
+    assert meetings(ai(call(None, "1"), call("b", "2")), tool(result("made-up", "x")), tool(result("other", "y"))) == [
+        ("x", "1"),
+        ("y", None),
+    ]
+
+
+def test_on_positional_wires_to_any_open_call():
+    assert meetings(ai(call("a", "1")), tool(result("made-up", "x")), positional=True) == [("x", "1")]
+
+
+def test_a_late_result_goes_to_its_call():
+    assert meetings(ai(call("a", "1")), human(), tool(result("a", "late"))) == [("late", "1")]
+
+
+def test_a_result_before_its_call_is_paired_with_it():
+    assert meetings(tool(result("a", "early")), human(), ai(call("a", "1"))) == [("early", "1")]
+
+
+def test_a_result_before_a_call_that_has_its_own_is_an_orphan():
+    assert meetings(tool(result("x", "old")), ai(call("x", "1")), tool(result("x", "own"))) == [
+        ("old", None),
+        ("own", "1"),
+    ]
+
+
+def test_a_surplus_with_equal_content_is_a_duplicate_else_an_orphan():
+    turn = (ai(call(None, "1")), tool(result(None, "x")))
+    assert meetings(*turn, tool(result(None, "x"))) == [("x", "1"), ("x", "1")]
+    assert meetings(*turn, tool(result(None, "y"))) == [("x", "1"), ("y", None)]
+
+
+def test_a_repetition_does_not_answer_an_older_open_call():
+    assert meetings(
+        ai(call(None, "1")), human(), ai(call(None, "2")), tool(result(None, "x")), tool(result(None, "x"))
+    ) == [("x", "2"), ("x", "2")]
+
+
+def test_ids_that_differ_only_after_sanitising_or_truncation_are_different():
+    long = "c" * 60
+    assert meetings(
+        ai(call("a.b", "1"), call("a:b", "2"), call(long + "1", "3"), call(long + "2", "4")),
+        tool(result(long + "2", "r4"), result("a:b", "r2"), result("a.b", "r1"), result(long + "1", "r3")),
+    ) == [("r4", "4"), ("r2", "2"), ("r1", "1"), ("r3", "3")]
+
+
+def test_canonical_ids_stay_once_and_are_hashed_when_repeated():
+    messages = pair(
+        [ai(call("hist_tool_abc", "1")), tool(result("hist_tool_abc", "r")), ai(call("hist_tool_abc", "2"))]
+    )
+    first, second = (calls_of(messages[0])[0].id, calls_of(messages[2])[0].id)
+    assert first == "hist_tool_abc"
+    assert second != first
+
+
+def test_pruning_earlier_turns_changes_no_later_id():
+    turns = [m for n in "123" for m in (ai(call("same", n)), tool(result("same", n)))]
+    whole, cut = pair(turns), pair(turns[2:])
+    assert [calls_of(m)[0].id for m in whole[2::2]] == [calls_of(m)[0].id for m in cut[::2]]
+
+
+def test_texts_positions_and_results_never_count():
+    plain = pair([ai(call("a", "1")), tool(result("a", "x"))])
+    other = pair([human(), human(), Message("ai", (Text("hm"), call("a", "1"))), tool(result("a", "y"))])
+    assert calls_of(plain[0])[0].id == calls_of(other[2])[0].id
+
+
+def test_results_carry_the_key_of_their_turn():
+    messages = pair([ai(call("a", "1")), human(), tool(result("a", "x"))])
+    assert messages[2].turn_key == messages[0].turn_key is not None

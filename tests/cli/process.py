@@ -1,0 +1,45 @@
+"""`segue` as its users run it: a process with bytes in, bytes out and an exit code."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any, NamedTuple
+
+import msgspec
+
+SEGUE = (sys.executable, "-m", "segue")
+_QUIET = {"PYTHONUTF8": "1"}
+_PASSED_ON = ("PATH", "HOME", "TMPDIR", "PYTHONPATH", "SYSTEMROOT")
+
+
+class Ended(NamedTuple):
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.decode().splitlines()
+
+    @property
+    def json(self) -> Any:
+        return msgspec.json.decode(self.out)
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """Little is passed on, so that the tester's own NO_COLOR or FORCE_COLOR decides nothing."""
+    return {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | _QUIET | variables
+
+
+def run(*arguments: str, stdin: bytes | None = b"", **variables: str) -> Ended:
+    ended = subprocess.run(
+        [*SEGUE, *arguments], input=stdin, capture_output=True, env=environment(**variables), timeout=60, check=False
+    )
+    return Ended(ended.returncode, ended.stdout, ended.stderr.decode())
+
+
+def is_one_line(ended: Ended, code: int = 2) -> bool:
+    """How a command refuses: this code, nothing on stdout, one line on stderr that begins with the program's name."""
+    return ended.code == code and not ended.out and ended.err.startswith("segue: ") and ended.err.count("\n") == 1

@@ -1,0 +1,273 @@
+"""`segue convert`: what goes where, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import pty
+import stat
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+import segue
+from segue.cli import shell
+from segue.cli.convert import POLICIES
+from tests.cli.bodies import ASKS, GOOD, OPEN, QUESTION, RESULT, chat, long_chat
+from tests.cli.process import SEGUE, environment, is_one_line, run
+
+TO = ("convert", "--to", "anthropic")
+
+
+@pytest.fixture
+def body_file(tmp_path: Path) -> Path:
+    file = tmp_path / "body.json"
+    file.write_bytes(GOOD)
+    return file
+
+
+def test_stdin_to_stdout_is_the_body_and_a_line_end():
+    ended = run(*TO, stdin=GOOD)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out == segue.convert(GOOD, target="anthropic").data + b"\n"
+
+
+def test_a_file_and_a_dash_give_the_same(body_file):
+    assert run(*TO, str(body_file)).out == run(*TO, "-", stdin=GOOD).out == run(*TO, stdin=GOOD).out
+
+
+def test_a_file_named_like_an_option_is_read_after_two_dashes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("--to").write_bytes(GOOD)
+    assert run(*TO, "--", "--to").code == 0
+
+
+def test_every_wish_reaches_the_engine(monkeypatch):
+    seen: dict[str, object] = {}
+
+    def convert(body: bytes, **wishes: object) -> segue.Converted:
+        seen.update(wishes)
+        return real(body, target="anthropic")
+
+    real = segue.convert
+    monkeypatch.setattr(segue, "convert", convert)
+    wishes = {
+        "from": "openai-chat",
+        "to": "anthropic",
+        "model": "claude-sonnet-4-5",
+        "profile": "p",
+        "tool-format": "anthropic",
+        "ids": "canonical",
+        "reasoning": "text",
+        "hosted": "drop",
+        "pending": "keep",
+        "orphans": "drop",
+    }
+    arguments = [part for name, value in wishes.items() for part in (f"--{name}", value)]
+    with CliRunner().isolation(input=GOOD):
+        assert shell.run(["convert", *arguments]) == 0
+    renamed = {"from": "source", "to": "target", "tool-format": "tool_format"}
+    assert seen == {renamed.get(name, name): value for name, value in wishes.items()}
+
+
+@pytest.mark.parametrize(
+    ("policy", "value"), [(name, value) for name, (values, _) in POLICIES.items() for value in values]
+)
+def test_the_engine_knows_every_policy_that_is_offered(policy, value):
+    assert run(*TO, f"--{policy}", value, stdin=GOOD).code == 0
+
+
+def test_json_is_one_object_with_body_and_report():
+    told = run(*TO, "--json", stdin=OPEN).json
+    converted = segue.convert(OPEN, target="anthropic")
+    assert told == {"body": converted.body, "report": msgspec.to_builtins(converted.report.to_dict())}
+
+
+def test_a_report_is_written_to_its_file_and_the_body_to_stdout(tmp_path):
+    report = tmp_path / "report.json"
+    ended = run(*TO, "--report", str(report), stdin=OPEN)
+    assert (ended.code, ended.err, ended.out) == (0, "", run(*TO, stdin=OPEN).out)
+    assert msgspec.json.decode(report.read_bytes()) == run(*TO, "--json", stdin=OPEN).json["report"]
+    assert list(tmp_path.iterdir()) == [report]
+
+
+def test_a_report_to_a_dash_goes_to_stderr():
+    ended = run(*TO, "--report", "-", stdin=OPEN)
+    assert ended.code == 0
+    assert msgspec.json.decode(ended.err) == run(*TO, "--json", stdin=OPEN).json["report"]
+
+
+def test_a_report_replaces_a_file_and_keeps_its_mode_and_the_link_to_it(tmp_path):
+    old, link = tmp_path / "old.json", tmp_path / "link.json"
+    old.write_text("old")
+    old.chmod(0o600)
+    link.symlink_to(old)
+    assert run(*TO, "--report", str(link), stdin=OPEN).code == 0
+    assert link.is_symlink()
+    assert msgspec.json.decode(old.read_bytes())
+    assert stat.S_IMODE(old.stat().st_mode) == 0o600
+
+
+def test_a_report_to_a_device_leaves_the_device_alone():
+    assert run(*TO, "--report", "/dev/null", stdin=OPEN).code == 0
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+def test_bad_input_leaves_an_old_report_untouched(tmp_path):
+    report = tmp_path / "report.json"
+    report.write_text("old")
+    assert is_one_line(run(*TO, "--report", str(report), stdin=b"{"))
+    assert report.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [report]
+
+
+@pytest.mark.parametrize("place", ["", "missing/report.json"])
+def test_a_report_that_cannot_be_written_leaves_stdout_empty(tmp_path, place):
+    assert is_one_line(run(*TO, "--report", str(tmp_path / place), stdin=GOOD))
+
+
+def test_a_report_on_a_full_disk_is_one_line_and_1():
+    assert is_one_line(run(*TO, "--report", "/dev/full", stdin=GOOD), code=1)
+
+
+def test_a_report_may_not_replace_its_input(body_file):
+    assert is_one_line(run(*TO, "--report", str(body_file), str(body_file)))
+    assert body_file.read_bytes() == GOOD
+
+
+def test_without_a_terminal_repairs_are_not_told():
+    assert run(*TO, stdin=OPEN).err == ""
+
+
+def test_verbose_sums_up_the_repairs_in_one_line():
+    ended = run(*TO, "-v", stdin=OPEN)
+    assert ended.err.startswith("segue: openai-chat → anthropic: ")
+    assert ended.err.count("\n") == 1
+
+
+def test_verbose_says_when_there_was_nothing_to_repair():
+    assert "nothing to repair" in run("convert", "--to", "openai-chat", "-v", stdin=GOOD).err
+
+
+@pytest.mark.parametrize(("body", "told"), [(OPEN, True), (GOOD, False)])
+def test_on_a_terminal_repairs_are_summed_up_where_there_are_any(body, told):
+    ours, theirs = pty.openpty()
+    arguments = [*SEGUE, "convert", "--to", "openai-chat"]
+    ended = subprocess.run(arguments, input=body, stdout=subprocess.PIPE, stderr=theirs, env=environment(), check=False)
+    os.write(theirs, b"end\n")
+    os.close(theirs)
+    shown = os.read(ours, 4096).decode()
+    os.close(ours)
+    assert ended.returncode == 0
+    assert ("segue: openai-chat → openai-chat: " in shown) is told
+
+
+def test_to_is_required_and_the_formats_are_listed():
+    ended = run("convert", stdin=GOOD)
+    assert is_one_line(ended)
+    assert "--to" in ended.err
+    assert all(row.name in ended.err for row in segue.formats())
+
+
+@pytest.mark.parametrize("option", ["--to", "--from"])
+def test_an_unknown_format_lists_the_known_ones(option):
+    ended = run("convert", "--to", "kimi", option, "gpt4", stdin=GOOD)
+    assert is_one_line(ended)
+    assert option in ended.err
+    assert "'gpt4'" in ended.err
+    assert all(row.name in ended.err for row in segue.formats())
+
+
+def test_two_files_are_one_too_many(body_file):
+    assert is_one_line(run(*TO, str(body_file), str(body_file)))
+
+
+def test_a_missing_file_is_named():
+    ended = run(*TO, "missing.json")
+    assert is_one_line(ended)
+    assert "missing.json" in ended.err
+
+
+def test_a_folder_is_no_file(tmp_path):
+    ended = run(*TO, str(tmp_path))
+    assert is_one_line(ended)
+    assert "directory" in ended.err
+
+
+def test_a_file_without_permission_is_named(monkeypatch):
+    def refuse(_: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with CliRunner().isolation() as (out, err, _):
+        assert shell.run([*TO, "secret.json"]) == 2
+        assert (out.getvalue(), err.getvalue()) == (b"", b"segue: can't read secret.json: permission denied\n")
+
+
+def test_a_file_name_with_a_nul_is_one_line():
+    with CliRunner().isolation() as (_, err, _):
+        assert shell.run([*TO, "a\0b"]) == 2
+        assert err.getvalue().count(b"\n") == 1
+
+
+CARELESS = {
+    "nothing": b"",
+    "only blanks": b" \r\n\t ",
+    "binary": b"\x7fELF\x02\x01\x01\x00\x00\x00",
+    "a picture": b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR",
+    "a byte order mark": b"\xef\xbb\xbf" + GOOD,
+    "UTF-16": GOOD.decode().encode("utf-16"),
+    "UTF-16 without a mark": GOOD.decode().encode("utf-16-le"),
+    "Latin-1": chat().replace(b"Lisbon", b"Bel\xe9m"),
+    "no JSON": b"hello",
+    "cut off": GOOD[:-5],
+    "two bodies": GOOD + b"\n" + GOOD,
+    "a list": b"[" + GOOD + b"]",
+    "text": b'"' + b"hello" + b'"',
+    "null": b"null",
+    "NaN": chat(temperature=0.5).replace(b"0.5", b"NaN"),
+    "infinity": chat(temperature=0.5).replace(b"0.5", b"1e999"),
+    "too deep": b'{"messages":' + b"[" * 600 + b"]" * 600 + b"}",
+    "much too deep": b"[" * 100_000,
+    "an empty object": b"{}",
+    "another API": b'{"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}',
+    "a message without role": b'{"messages": [{"content": "hi"}]}',
+    "messages as text": b'{"messages": "hi"}',
+    "a reply": b'{"object": "chat.completion", "choices": [{"message": {"role": "assistant", "content": "hi"}}]}',
+}
+
+
+@pytest.mark.parametrize("body", CARELESS.values(), ids=CARELESS.keys())
+def test_careless_input_is_one_clear_line_and_2(body):
+    assert is_one_line(run(*TO, stdin=body))
+
+
+@pytest.mark.parametrize("source", ["anthropic", "openai-chat"])
+def test_a_body_of_another_api_is_refused(source):
+    wrong = {"anthropic": GOOD, "openai-chat": run(*TO, stdin=GOOD).out}[source]
+    ended = run("convert", "--from", source, "--to", "kimi", stdin=wrong)
+    assert is_one_line(ended)
+
+
+def test_windows_line_ends_are_blanks():
+    spaced = msgspec.json.format(GOOD, indent=2).replace(b"\n", b"\r\n")
+    assert run(*TO, stdin=spaced).out == run(*TO, stdin=GOOD).out
+
+
+def test_a_long_body_goes_through_a_pipe_whole():
+    body = long_chat(megabytes=5)
+    ended = run("convert", "--to", "anthropic", stdin=body)
+    assert ended.code == 0
+    assert ended.out.count(b"w" * 100_000) == 50
+    assert msgspec.json.decode(ended.out)
+
+
+def test_the_output_is_the_next_input():
+    first = run(*TO, stdin=GOOD).out
+    back = run("convert", "--from", "anthropic", "--to", "openai-chat", stdin=first).json
+    assert [message["role"] for message in back["messages"]] == ["user", "assistant", "tool"]
+    assert back["messages"][0] == QUESTION
+    assert back["messages"][2]["content"] == RESULT["content"]
+    assert back["messages"][1]["tool_calls"][0]["function"]["name"] == ASKS["tool_calls"][0]["function"]["name"]

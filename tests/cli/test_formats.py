@@ -1,0 +1,36 @@
+"""`segue formats`: the registry as people and as programs read it."""
+
+from __future__ import annotations
+
+import segue
+from tests.cli.process import run
+from tests.cli.terminal import in_terminal
+
+
+def test_every_row_of_the_registry_is_a_line():
+    ended = run("formats")
+    assert (ended.code, ended.err) == (0, "")
+    assert [line.split()[0] for line in ended.lines] == ["name", *(row.name for row in segue.formats())]
+
+
+def test_columns_stand_below_their_heads():
+    head, *rows = run("formats").lines
+    kinds = [row.kind for row in segue.formats()]
+    assert [line[head.index("kind") :].split()[0] for line in rows] == kinds
+
+
+def test_json_is_a_list_of_rows():
+    rows = run("formats", "--json").json
+    assert [row["name"] for row in rows] == [row.name for row in segue.formats()]
+    assert all(row.keys() == rows[0].keys() for row in rows)
+    assert {"kind", "title", "provider", "default_model", "tool_format", "on"} < rows[0].keys()
+
+
+def test_a_terminal_gets_colour():
+    shown = in_terminal("formats")
+    assert "\x1b[" in shown
+    assert all(row.name in shown for row in segue.formats())
+
+
+def test_no_color_is_honoured():
+    assert "\x1b[" not in in_terminal("formats", NO_COLOR="1")

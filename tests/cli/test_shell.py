@@ -1,0 +1,201 @@
+"""Every way a command can end: exit codes, pipes, signals, full disks, bugs."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import segue
+from segue.cli import shell
+from segue.errors import InputError, ProjectionError, RemoteProtocolError
+from tests.cli.bodies import GOOD
+from tests.cli.process import SEGUE, environment, is_one_line, run
+
+VERSION = f"segue {metadata.version('segue')}\n".encode()
+FULL_DISK = Path("/dev/full")
+needs_full_disk = pytest.mark.skipif(not FULL_DISK.exists(), reason="no /dev/full here")
+
+
+def call(*arguments: str, stdin: bytes = b"") -> tuple[int, str, str]:
+    """The command in this process, so that the engine can be put out of order."""
+    with CliRunner().isolation(input=stdin) as (out, err, _):
+        code = shell.run(arguments)
+        return code, out.getvalue().decode(), err.getvalue().decode()
+
+
+def test_without_a_command_the_help_goes_to_stderr_and_it_is_a_usage_error():
+    ended = run()
+    assert (ended.code, ended.out) == (2, b"")
+    assert "convert" in ended.err
+
+
+def test_help_names_every_command():
+    ended = run("--help")
+    assert ended.code == 0
+    assert [line.split()[0] for line in ended.lines[ended.lines.index("Commands:") + 1 :]] == list(shell.COMMANDS)
+
+
+@pytest.mark.parametrize("command", ["", *shell.COMMANDS])
+def test_version_is_everywhere(command):
+    ended = run(*command.split(), "--version")
+    assert (ended.code, ended.out, ended.err) == (0, VERSION, "")
+
+
+@pytest.mark.parametrize("command", shell.COMMANDS)
+def test_every_command_has_help_with_json_and_version(command):
+    ended = run(command, "-h")
+    assert ended.code == 0
+    assert "--json" in ended.out.decode()
+    assert "--version" in ended.out.decode()
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["convert", "--help"], ["demo", "--help"]])
+def test_help_and_version_load_neither_rich_nor_the_engine(arguments):
+    script = (
+        "import sys; from segue.cli.shell import run; code = run(sys.argv[1:]);"
+        "loaded = {'rich', 'segue.render', 'segue.conformance', 'segue.cli.demo_conversation'} & set(sys.modules);"
+        "sys.exit(f'loaded {loaded}' if code or loaded else 0)"
+    )
+    ended = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_an_unknown_command_lists_the_known_ones():
+    ended = run("conver")
+    assert is_one_line(ended)
+    assert "'conver'" in ended.err
+    assert all(command in ended.err for command in shell.COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--nonsense"], ["formats", "--nonsense"], ["formats", "extra"], ["convert", "--ids", "mine"]]
+)
+def test_a_usage_error_is_one_line_and_2(arguments):
+    assert is_one_line(run(*arguments))
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["formats"], ["demo"], ["demo", "--json"]])
+def test_a_closed_pipe_ends_quietly(arguments):
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    try:
+        ended = subprocess.run(
+            [*SEGUE, *arguments], stdout=write_end, stderr=subprocess.PIPE, env=environment(), check=False
+        )
+    finally:
+        os.close(write_end)
+    assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+@needs_full_disk
+@pytest.mark.parametrize("arguments", [["--help"], ["formats"], ["demo"], ["convert", "--to", "anthropic"]])
+def test_a_full_disk_is_one_line_and_1(arguments):
+    with FULL_DISK.open("wb") as full:
+        ended = subprocess.run(
+            [*SEGUE, *arguments], input=GOOD, stdout=full, stderr=subprocess.PIPE, env=environment(), check=False
+        )
+    assert (ended.returncode, ended.stderr) == (1, b"segue: can't write to stdout: no space left on device\n")
+
+
+def test_a_closed_stdout_is_one_line_and_1():
+    ended = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *SEGUE, "formats"],
+        stderr=subprocess.PIPE,
+        env=environment(),
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (1, b"segue: can't write to stdout: it is closed\n")
+
+
+def test_a_closed_stdin_is_one_line_and_2():
+    ended = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" <&-', "sh", *SEGUE, "check", "--api", "kimi"],
+        capture_output=True,
+        env=environment(),
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (2, b"segue: stdin is closed; name a file\n")
+
+
+def test_ctrl_c_ends_with_130_and_no_traceback():
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*SEGUE, "check", "--api", "kimi"],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    )
+    try:
+        assert process.stderr
+        assert b"reading from the terminal" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert (process.returncode, out, err.strip()) == (130, b"", b"")
+
+
+def test_a_bug_is_one_line_that_asks_for_a_report(monkeypatch):
+    def broken(*_: object, **__: object) -> None:
+        raise KeyError("two\nlines")
+
+    monkeypatch.setattr(segue, "check", broken)
+    code, out, err = call("check", "--api", "kimi", stdin=GOOD)
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert "report" in err
+    assert "SEGUE_DEBUG=1" in err
+    assert "KeyError" in err
+
+
+def test_debug_shows_the_traceback_of_a_bug(monkeypatch):
+    monkeypatch.setattr(segue, "check", lambda *_, **__: 1 / 0)
+    monkeypatch.setenv("SEGUE_DEBUG", "1")
+    code, _, err = call("check", "--api", "kimi", stdin=GOOD)
+    assert code == 1
+    assert err.startswith("Traceback")
+    assert "ZeroDivisionError" in err
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (InputError("no role", path="messages[3]"), 2),
+        (RemoteProtocolError("cut off"), 1),
+        (ProjectionError("two calls, one id"), 1),
+        (MemoryError(), 1),
+        (RecursionError("too deep"), 1),
+    ],
+)
+def test_whose_fault_it_was_decides_the_exit_code(monkeypatch, error, code):
+    def broken(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(segue, "check", broken)
+    ended, out, err = call("check", "--api", "kimi", stdin=GOOD)
+    assert (ended, out) == (code, "")
+    assert err.startswith("segue: ")
+    assert err.count("\n") == 1
+
+
+def test_bad_input_names_the_path(monkeypatch):
+    def broken(*_: object, **__: object) -> None:
+        raise InputError("a message needs a role", path="messages[3]")
+
+    monkeypatch.setattr(segue, "check", broken)
+    assert call("check", "--api", "kimi", stdin=GOOD)[2] == "segue: messages[3]: a message needs a role\n"
+
+
+def test_what_a_terminal_cannot_show_is_spelled_out():
+    ended = run("demo", PYTHONUTF8="0", PYTHONIOENCODING="ascii")
+    assert ended.code == 0
+    assert ended.out.isascii()

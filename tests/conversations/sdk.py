@@ -1,0 +1,49 @@
+"""The vendors' own types as judges: a body is validated against what the SDK says a request is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from anthropic.types import message_create_params as plain
+from anthropic.types.beta import message_create_params as beta
+from openai.types.chat import completion_create_params as chat
+from pydantic import TypeAdapter, ValidationError
+
+# What an SDK demands and a body may leave to the caller.
+CALLER = {"model": "a-model"}
+
+
+@cache
+def _adapters(api: str) -> tuple[TypeAdapter[Any], ...]:
+    if api == "anthropic":
+        kinds: tuple[Any, ...] = (plain.MessageCreateParamsNonStreaming, beta.MessageCreateParamsNonStreaming)
+    elif api in ("openai-chat", "kimi"):
+        kinds = (chat.CompletionCreateParamsNonStreaming,)
+    else:
+        kinds = ()
+    return tuple(TypeAdapter(kind) for kind in kinds)
+
+
+def _drain(value: Any) -> None:
+    """The SDKs type lists as Iterable, which pydantic checks only when it is read."""
+    if isinstance(value, dict):
+        for inner in value.values():
+            _drain(inner)
+    elif isinstance(value, list | Iterator):
+        for inner in value:
+            _drain(inner)
+
+
+def complaints(body: dict[str, Any], api: str) -> list[str]:
+    """What the types say against a body; empty where one of them takes it, or the API has none."""
+    found: list[str] = []
+    for adapter in _adapters(api):
+        try:
+            _drain(adapter.validate_python({**CALLER, **body, "stream": False}, strict=True))
+        except ValidationError as error:
+            found.append(str(error)[:1500])
+        else:
+            return []
+    return found

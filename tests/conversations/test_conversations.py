@@ -1,0 +1,120 @@
+"""Every conversation × every wire: converted, judged, taken by the vendor's types, and equal to a reviewed snapshot.
+
+`SEGUE_SNAPSHOTS=write` writes `snapshots/<case>.json`, one file per case with all wires; review the difference.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import segue
+from segue.conformance import apis, judge
+
+from .build import Case
+from .sdk import complaints
+from .table import CASES
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+WRITE = os.environ.get("SEGUE_SNAPSHOTS") == "write"
+TARGETS = tuple(row.name for row in segue.formats() if getattr(row, "kind", "wire") != "text")
+
+EVERY_CASE = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+EVERY_TARGET = pytest.mark.parametrize("target", TARGETS)
+
+
+def convert(case: Case, target: str) -> Any:
+    return segue.convert(case.body, source=case.source, target=target, model=case.models.get(target))
+
+
+def judged_model(case: Case, target: str) -> str | None:
+    return case.models.get(target) or (case.body.get("model") if case.source == target else None)
+
+
+@EVERY_TARGET
+@EVERY_CASE
+def test_is_accepted(case: Case, target: str) -> None:
+    before = copy.deepcopy(case.body)
+    out = convert(case, target)
+    assert case.body == before, "the input was changed"
+    verdict = segue.check(out.body, target, model=judged_model(case, target))
+    assert verdict, f"{verdict}\n{json.dumps(out.body, indent=1)}"
+    if target == "kimi":
+        assert "KIM-01" not in {violation.rule for violation in verdict}, str(verdict)
+
+
+@EVERY_TARGET
+@EVERY_CASE
+def test_the_vendor_types_take_it(case: Case, target: str) -> None:
+    out = convert(case, target).body
+    if case.source == target and complaints(case.body, target):
+        pytest.skip("at home the body holds what the types of the SDK do not know")
+    assert not complaints(out, target)
+
+
+@EVERY_TARGET
+@EVERY_CASE
+def test_a_second_conversion_changes_nothing(case: Case, target: str) -> None:
+    out = convert(case, target)
+    again = segue.convert(out.body, source=target, target=target, model=case.models.get(target))
+    assert json.dumps(again.body) == json.dumps(out.body)
+
+
+@EVERY_CASE
+def test_a_lawful_body_goes_home_unchanged(case: Case) -> None:
+    verdict = judge(case.body, case.source) if case.source in apis() else None
+    if not verdict or any(violation.rule == "KIM-01" for violation in verdict):
+        pytest.skip("not lawful at home")
+    out = segue.convert(case.body, source=case.source, target=case.source)
+    expected = json.loads(json.dumps(case.body).replace("\\ud83d", "\ufffd").replace("\\ude00", "\ufffd"))
+    assert json.dumps(out.body) == json.dumps(expected)
+
+
+def snapshot_of(case: Case, target: str) -> dict[str, Any]:
+    out = convert(case, target)
+    return {"findings": [finding.kind for finding in out.report.findings], "body": out.body}
+
+
+def path_of(case: Case) -> Path:
+    return SNAPSHOTS / f"{case.name}.json"
+
+
+def stored(case: Case) -> dict[str, Any]:
+    path = path_of(case)
+    return json.loads(path.read_text("utf-8"))["targets"] if path.exists() else {}
+
+
+@pytest.mark.skipif(not WRITE, reason="SEGUE_SNAPSHOTS=write")
+@EVERY_CASE
+def test_write_snapshot(case: Case) -> None:
+    SNAPSHOTS.mkdir(exist_ok=True)
+    page = {
+        "case": case.name,
+        "source": case.source,
+        "about": case.about,
+        "targets": {target: snapshot_of(case, target) for target in TARGETS},
+    }
+    path_of(case).write_text(json.dumps(page, indent=2, ensure_ascii=False) + "\n", "utf-8")
+
+
+@pytest.mark.skipif(WRITE, reason="they are being written")
+@EVERY_TARGET
+@EVERY_CASE
+def test_equals_its_snapshot(case: Case, target: str) -> None:
+    pages = stored(case)
+    assert target in pages, f"no snapshot of {case.name} for {target}: SEGUE_SNAPSHOTS=write, then review it"
+    assert json.dumps(snapshot_of(case, target), indent=1) == json.dumps(pages[target], indent=1)
+
+
+def test_no_snapshot_without_a_case() -> None:
+    names = {case.name for case in CASES}
+    assert sorted(path.stem for path in SNAPSHOTS.glob("*.json") if path.stem not in names) == []
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(CASES) >= 70

@@ -1,0 +1,142 @@
+"""Bodies without any care: well-formed messages in any order with ids from a tiny pool, and bodies damaged at random.
+
+Nothing is known about what they mean, so only validity is asked of what becomes of them.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+from hypothesis import strategies as st
+
+from .story import ABSENT
+
+Body = dict[str, Any]
+
+IDS = st.sampled_from(["a", "b", "call_0", "functions.f:0", "toolu_1", "hist_tool_1", "", None, "null", ABSENT, "é ."])
+NAMES = st.sampled_from(["f", "g", "f", "a.b", "a b", ""])
+TEXTS = st.sampled_from(["hello", "", " ", "\n", "two\nlines", "🎈", "Continue.", "[continued]"])
+ARGUMENTS = st.sampled_from(["{}", '{"a": 1}', "", "[1]", "{", "null", '"x"', "1e999", '{"a": 1, "a": 2}'])
+VALUES: list[Any] = [{}, {"a": 1}, {"a": {"b": [1.0, None]}}]
+SIGNATURES = st.sampled_from(["RXFRQg==", "not base64!", "", None, ABSENT])
+
+
+def without_absent(entry: Body) -> Body:
+    return {key: value for key, value in entry.items() if value is not ABSENT}
+
+
+def _object(**fields: Any) -> st.SearchStrategy[Body]:
+    return st.fixed_dictionaries(fields).map(without_absent)
+
+
+_TEXT_PART = _object(type=st.just("text"), text=TEXTS)
+_CHAT_CONTENT = st.one_of(TEXTS, st.none(), st.lists(_TEXT_PART, max_size=2))
+_CHAT_CALL = st.one_of(
+    _object(id=IDS, type=st.just("function"), function=_object(name=NAMES, arguments=ARGUMENTS)),
+    _object(id=IDS, type=st.just("custom"), custom=_object(name=NAMES, input=TEXTS)),
+)
+_CHAT_MESSAGE = st.one_of(
+    _object(role=st.sampled_from(["user", "system", "developer"]), content=_CHAT_CONTENT),
+    _object(
+        role=st.just("assistant"),
+        content=_CHAT_CONTENT,
+        reasoning_content=st.sampled_from([ABSENT, ABSENT, "hm", "", None]),
+        tool_calls=st.one_of(st.just(ABSENT), st.lists(_CHAT_CALL, max_size=3)),
+    ),
+    _object(role=st.just("tool"), tool_call_id=IDS, content=_CHAT_CONTENT, name=st.sampled_from([ABSENT, "f", "g"])),
+    _object(role=st.just("function"), name=NAMES, content=TEXTS),
+    _object(role=st.just("assistant"), content=_CHAT_CONTENT, function_call=_object(name=NAMES, arguments=ARGUMENTS)),
+)
+_BLOCK_TEXT = _object(type=st.just("text"), text=TEXTS)
+_USE = _object(type=st.just("tool_use"), id=IDS, name=NAMES, input=st.sampled_from(VALUES))
+_RESULT = _object(
+    type=st.just("tool_result"),
+    tool_use_id=IDS,
+    content=st.one_of(st.just(ABSENT), TEXTS, st.lists(_BLOCK_TEXT, max_size=2)),
+    is_error=st.sampled_from([ABSENT, True, False]),
+)
+_THINKING = st.one_of(
+    _object(type=st.just("thinking"), thinking=TEXTS, signature=SIGNATURES),
+    _object(type=st.just("redacted_thinking"), data=st.sampled_from(["RXFRQg==", ""])),
+)
+_SERVER = st.one_of(
+    _object(
+        type=st.just("server_tool_use"),
+        id=st.sampled_from(["srvtoolu_1", "x"]),
+        name=st.just("web_search"),
+        input=st.just({}),
+    ),
+    _object(
+        type=st.just("web_search_tool_result"), tool_use_id=st.sampled_from(["srvtoolu_1", "x"]), content=st.just([])
+    ),
+)
+_BLOCKS = st.lists(st.one_of(_BLOCK_TEXT, _USE, _RESULT, _THINKING, _SERVER), max_size=4)
+_ANTHROPIC_MESSAGE = _object(
+    role=st.sampled_from(["user", "assistant", "user", "assistant", "system"]), content=st.one_of(TEXTS, _BLOCKS)
+)
+
+
+def _body(message: st.SearchStrategy[Body], **fields: Any) -> st.SearchStrategy[Body]:
+    return _object(messages=st.lists(message, max_size=7), **fields)
+
+
+_CHAT_TOOL = _object(type=st.just("function"), function=_object(name=NAMES.filter(bool)))
+_ANTHROPIC_TOOL = _object(name=NAMES.filter(bool), input_schema=st.just({"type": "object"}))
+CHAOS: dict[str, st.SearchStrategy[Body]] = {
+    "openai-chat": _body(_CHAT_MESSAGE, tools=st.one_of(st.just(ABSENT), st.lists(_CHAT_TOOL, max_size=2))),
+    "kimi": _body(
+        _CHAT_MESSAGE, model=st.sampled_from([ABSENT, "kimi-k2-thinking", "kimi-k3", "kimi-k2-0905-preview"])
+    ),
+    "anthropic": _body(
+        _ANTHROPIC_MESSAGE,
+        max_tokens=st.just(100),
+        system=st.one_of(st.just(ABSENT), TEXTS, st.lists(_BLOCK_TEXT, max_size=2)),
+        tools=st.one_of(st.just(ABSENT), st.lists(_ANTHROPIC_TOOL, max_size=2)),
+        thinking=st.sampled_from([ABSENT, ABSENT, {"type": "enabled", "budget_tokens": 1024}, {"type": "adaptive"}]),
+        tool_choice=st.sampled_from([ABSENT, ABSENT, {"type": "any"}, {"type": "auto"}]),
+    ),
+}
+
+_SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.just(1.5), TEXTS)
+JSON_VALUES = st.recursive(
+    _SCALARS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from(["messages", "role", "content", "type", "text", "id", "x"]), inner, max_size=4),
+    ),
+    max_leaves=10,
+)
+
+
+def _places(value: Any, found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Every (container, key) of a JSON value."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in entries:
+        found.append((value, key))
+        _places(inner, found)
+    return found
+
+
+@st.composite
+def damaged(draw: Any, body: Body) -> Body:
+    """The body with one to three keys dropped, values replaced, or values swapped."""
+    body = copy.deepcopy(body)
+    for _ in range(draw(st.integers(1, 3))):
+        places = _places(body, [])
+        if not places:
+            break
+        container, key = places[draw(st.integers(0, len(places) - 1))]
+        match draw(st.sampled_from(["drop", "replace", "swap", "wrap"])):
+            case "drop":
+                del container[key]
+            case "replace":
+                container[key] = draw(JSON_VALUES)
+            case "wrap":
+                container[key] = draw(st.sampled_from([[container[key]], {"x": container[key]}]))
+            case _:
+                other, at = places[draw(st.integers(0, len(places) - 1))]
+                first, second = json.loads(json.dumps(container[key])), json.loads(json.dumps(other[at]))
+                container[key], other[at] = second, first
+    return json.loads(json.dumps(body))

@@ -1,0 +1,85 @@
+"""Id styles: how the ids of a story look. What a style can't tell apart, the story must not ask for.
+
+`Style.unique` says that no two calls of the story share an id; `Style.distinct` that no two of one turn do;
+`Style.told` that every call has one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .story import ABSENT, OWN
+
+LONG = "x" * 95
+
+
+@dataclass(frozen=True)
+class Style:
+    name: str
+    unique: bool = True
+    distinct: bool = True
+    told: bool = True
+
+    def id(self, turn: int, index: int, total: int, tool: str) -> Any:
+        """The raw id of a call: in which turn, at which place in it, how many calls before it."""
+        return _MAKERS[self.name](turn, index, total, tool)
+
+    def result_id(self, call_id: Any, word: str) -> Any:
+        """The id that the result of this call bears: the same, or one that a client made up where there was none."""
+        return f"made_up_{word}" if self.name == "minted" else call_id
+
+
+_SANITISED = (".", ":", "/", " ", "|", "é", "_")
+
+
+def _near(turn: int, index: int, total: int, tool: str) -> str:
+    """Differs from its neighbours in one character that sanitising would remove or replace."""
+    return f"a{_SANITISED[total % len(_SANITISED)]}b{total // len(_SANITISED) or ''}"
+
+
+def _reused(turn: int, index: int, total: int, tool: str) -> str:
+    """Two names that come and go between turns."""
+    return f"call_{'abcde'[(turn + index) % 5]}"
+
+
+_MAKERS = {
+    "own": lambda turn, index, total, tool: OWN,
+    "unique": lambda turn, index, total, tool: f"call_{total:03}x{turn}",
+    "toolu": lambda turn, index, total, tool: f"toolu_01{total:03}",
+    "restarting": lambda turn, index, total, tool: f"call_{index}",
+    "constant": lambda turn, index, total, tool: "call_0",
+    "empty": lambda turn, index, total, tool: "",
+    "null": lambda turn, index, total, tool: None,
+    "null text": lambda turn, index, total, tool: "null",
+    "absent": lambda turn, index, total, tool: ABSENT,
+    "kimi": lambda turn, index, total, tool: f"functions.{tool}:{total}",
+    "kimi short": lambda turn, index, total, tool: f"{tool}:{total}",
+    "kimi restarting": lambda turn, index, total, tool: f"functions.{tool}:{index}",
+    "long": lambda turn, index, total, tool: f"{LONG}{total:05}",
+    "long head": lambda turn, index, total, tool: f"{total:05}{LONG}",
+    "near": _near,
+    "canonical": lambda turn, index, total, tool: f"hist_tool_{'abcdefghij'[total % 10]}{total}",
+    "canonical reused": lambda turn, index, total, tool: f"hist_tool_{index}",
+    "canonical broken": lambda turn, index, total, tool: f"hist_tool_f.{total}:x",
+    "reused": _reused,
+    "numbers": lambda turn, index, total, tool: str(total),
+    "mixed": lambda turn, index, total, tool: f"call_m{total}" if index % 2 else "",
+    "minted": lambda turn, index, total, tool: "",
+    "prefixes": lambda turn, index, total, tool: f"{('', 'call_', 'toolu_', 'call_call_')[total % 4]}p{total // 4}",
+}
+
+UNIQUE = tuple(
+    Style(name)
+    for name in (
+        *("own", "unique", "toolu", "kimi", "kimi short", "long", "long head", "near", "canonical"),
+        *("canonical broken", "numbers", "prefixes"),
+    )
+)
+REPEATING = tuple(Style(name, unique=False) for name in ("restarting", "kimi restarting", "canonical reused", "reused"))
+CONSTANT = (Style("constant", unique=False, distinct=False),)
+MISSING = tuple(
+    Style(name, unique=False, distinct=False, told=False)
+    for name in ("empty", "null", "null text", "absent", "mixed", "minted")
+)
+STYLES = (*UNIQUE, *REPEATING, *CONSTANT, *MISSING)

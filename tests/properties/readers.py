@@ -1,0 +1,156 @@
+"""Small independent readers: what a body of each API says, read from the rulebook and from nothing of segue.
+
+Chat pairs by id inside the run of tool messages right after the calls (OAI-CHAT-03); Anthropic by `tool_use_id` in
+the user turn right after (ANT-04), neighbours of one role being one turn (ANT-21).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from .story import word_of
+
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Interaction:
+    """A call as it stands in a body, with the text of the result found at its id (None: there is none)."""
+
+    id: Any
+    name: str
+    arguments: Any
+    text: str | None
+    error: bool = False
+
+    @property
+    def word(self) -> str | None:
+        return word_of(json.dumps(self.arguments, ensure_ascii=False))
+
+
+@dataclass
+class Reading:
+    interactions: list[Interaction] = field(default_factory=list)
+    surplus: list[Any] = field(default_factory=list)  # results that stand at no call
+
+    @property
+    def ids(self) -> list[Any]:
+        return [interaction.id for interaction in self.interactions]
+
+    def at(self, word: str) -> list[Interaction]:
+        """The interactions whose arguments hold this word."""
+        return [one for one in self.interactions if word in json.dumps(one.arguments, ensure_ascii=False)]
+
+
+def flat(content: Any) -> str:
+    """All text of a content, parts joined by nothing."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(part.get("text", "") for part in content if isinstance(part, dict))
+    return ""
+
+
+def _parsed(arguments: Any) -> Any:
+    try:
+        return json.loads(arguments)
+    except (TypeError, ValueError):
+        return arguments
+
+
+def _chat_calls(message: Body) -> Iterator[tuple[Any, str, Any]]:
+    for call in message.get("tool_calls") or ():
+        inner = call.get("custom") if call.get("type") == "custom" else call.get("function")
+        inner = inner or {}
+        given = inner["input"] if "input" in inner else _parsed(inner.get("arguments"))
+        yield call.get("id"), inner.get("name", ""), given
+
+
+def read_chat(body: Body) -> Reading:
+    reading = Reading()
+    messages = body["messages"]
+    index = 0
+    while index < len(messages):
+        message = messages[index]
+        index += 1
+        if message.get("role") == "tool":
+            reading.surplus.append(message)
+        if message.get("role") != "assistant":
+            continue
+        function_call = message.get("function_call")
+        if function_call:
+            following = messages[index] if index < len(messages) else {}
+            text = flat(following.get("content")) if following.get("role") == "function" else None
+            reading.interactions.append(
+                Interaction(f"legacy{index}", function_call["name"], _parsed(function_call["arguments"]), text)
+            )
+            continue
+        run: dict[Any, list[Body]] = {}
+        calls = list(_chat_calls(message))
+        while calls and index < len(messages) and messages[index].get("role") == "tool":
+            run.setdefault(messages[index].get("tool_call_id"), []).append(messages[index])
+            index += 1
+        for call_id, name, arguments in calls:
+            found = run.get(call_id)
+            text = flat(found.pop(0).get("content")) if found else None
+            reading.interactions.append(Interaction(call_id, name, arguments, text))
+        reading.surplus.extend(rest for left in run.values() for rest in left)
+    return reading
+
+
+def _turns(body: Body) -> list[tuple[str, list[Body]]]:
+    turns: list[tuple[str, list[Body]]] = []
+    for message in body["messages"]:
+        content = message.get("content")
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
+        if turns and turns[-1][0] == message["role"]:
+            turns[-1][1].extend(blocks)
+        else:
+            turns.append((message["role"], blocks))
+    return turns
+
+
+def read_anthropic(body: Body) -> Reading:
+    reading = Reading()
+    waiting: dict[Any, list[Body]] = {}
+    turns = _turns(body)
+    for position, (role, blocks) in enumerate(turns):
+        if role == "assistant":
+            following = turns[position + 1] if position + 1 < len(turns) else ("", [])
+            waiting = {}
+            for block in following[1] if following[0] == "user" else ():
+                if block.get("type") == "tool_result":
+                    waiting.setdefault(block.get("tool_use_id"), []).append(block)
+            for block in blocks:
+                if block.get("type") != "tool_use":
+                    continue
+                found = waiting.get(block.get("id"))
+                result = found.pop(0) if found else None
+                text = flat(result.get("content", "")) if result is not None else None
+                error = bool(result and result.get("is_error"))
+                reading.interactions.append(
+                    Interaction(block.get("id"), block.get("name", ""), block.get("input"), text, error)
+                )
+            reading.surplus.extend(rest for left in waiting.values() for rest in left)
+        elif position == 0 or turns[position - 1][0] != "assistant":
+            reading.surplus.extend(block for block in blocks if block.get("type") == "tool_result")
+    return reading
+
+
+READERS: dict[str, Callable[[Body], Reading]] = {
+    "openai-chat": read_chat,
+    "kimi": read_chat,
+    "anthropic": read_anthropic,
+}
+
+
+def read(body: Body, api: str) -> Reading:
+    """The body as its API reads it; a wire without a reader is converted to Chat first."""
+    if api in READERS:
+        return READERS[api](body)
+    import segue
+
+    return read_chat(segue.convert(body, source=api, target="openai-chat").body)

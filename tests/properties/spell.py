@@ -1,0 +1,32 @@
+"""`spell(story, api, model)`: the story as a request body of that API, written from the rulebook.
+
+A clean story gives a body that the judge accepts, a broken one a broken body. A wire that has no spelling here gets
+the Chat body converted, so that it joins the properties without further code.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from .spell_anthropic import spell_anthropic
+from .spell_chat import spell_chat, spell_kimi
+from .story import Story
+
+Body = dict[str, Any]
+
+SPELLINGS: dict[str, Callable[[Story, str | None], Body]] = {
+    "openai-chat": spell_chat,
+    "kimi": spell_kimi,
+    "anthropic": spell_anthropic,
+}
+
+
+def spell(story: Story, api: str, model: str | None = None) -> Body:
+    """A fresh body that shares nothing with the story."""
+    if api in SPELLINGS:
+        return copy.deepcopy(SPELLINGS[api](story, model))
+    import segue
+
+    return segue.convert(spell_chat(story, None), source="openai-chat", target=api).body

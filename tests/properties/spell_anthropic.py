@@ -1,0 +1,122 @@
+"""Stories as Anthropic Messages bodies."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from .story import ABSENT, OWN, Call, Picture, Reply, Result, Say, Story, System
+
+Body = dict[str, Any]
+
+
+def signature(thought: str) -> str:
+    return base64.b64encode(f"signed: {thought[:24]}".encode()).decode()
+
+
+def picture(of: Picture) -> Body:
+    if of.by_url:
+        return {"type": "image", "source": {"type": "url", "url": of.url}}
+    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": of.data}}
+
+
+def text(words: str) -> Body:
+    return {"type": "text", "text": words}
+
+
+class Messages:
+    """One spelling. A run of results is one user message; words of the user may join it."""
+
+    def __init__(self, story: Story) -> None:
+        self.story = story
+        self.messages: list[Body] = []
+        self.results: list[Body] | None = None
+
+    def body(self, model: str | None) -> Body:
+        events = list(self.story.events)
+        system: list[str] = []
+        while events and isinstance(events[0], System):
+            system.append(events.pop(0).text)  # pyright: ignore[reportAttributeAccessIssue]
+        for event in events:
+            match event:
+                case System():
+                    self.add("system", event.text)
+                case Say():
+                    self.say(event)
+                case Reply():
+                    self.add("assistant", self.reply(event))
+                case Result():
+                    self.result(event)
+        body: Body = {"model": model} if model else {}
+        body["max_tokens"] = 4096
+        if system:
+            body["system"] = system[0] if len(system) == 1 else [text(words) for words in system]
+        body["messages"] = self.messages
+        if self.story.tools:
+            body["tools"] = [self.tool(tool.name) for tool in self.story.tools]
+        if self.story.thinking_on:
+            body["thinking"] = {"type": "enabled", "budget_tokens": 2048}
+        return body
+
+    @staticmethod
+    def tool(name: str) -> Body:
+        schema = {"type": "object", "properties": {"q": {"type": "string"}}}
+        return {"name": name, "description": "Looks.", "input_schema": schema}
+
+    def add(self, role: str, content: Any) -> None:
+        self.results = None
+        self.messages.append({"role": role, "content": content})
+
+    def say(self, say: Say) -> None:
+        blocks = [text(words) for words in say.texts]
+        if say.picture:
+            blocks.append(picture(say.picture))
+        if say.joined and self.results is not None:
+            self.results.extend(blocks)
+            self.results = None
+        elif len(blocks) == 1 and not say.as_list and not say.picture:
+            self.add("user", say.texts[0])
+        else:
+            self.add("user", blocks)
+
+    def reply(self, reply: Reply) -> Any:
+        blocks: list[Body] = []
+        if reply.thinking is not None:
+            blocks.append({"type": "thinking", "thinking": reply.thinking, "signature": signature(reply.thinking)})
+        uses = [self.use(call) for call in reply.calls]
+        words = [text(reply.text)] if reply.text is not None and (reply.text or not uses) else []
+        if not blocks and not uses and words and reply.text_first:
+            return reply.text
+        return [*blocks, *words, *uses] if reply.text_first or not uses else [*blocks, *uses, *words]
+
+    def use(self, call: Call) -> Body:
+        entry: Body = {"type": "tool_use"}
+        if call.id is not ABSENT:
+            entry["id"] = f"toolu_{call.word}" if call.id is OWN else call.id
+        value = call.arguments
+        if call.text is not None:
+            value = {"input": call.text} if call.kind == "custom" else call.text
+        return {**entry, "name": call.tool, "input": value}
+
+    def result(self, result: Result) -> None:
+        block: Body = {"type": "tool_result"}
+        if result.id is OWN:
+            block["tool_use_id"] = f"toolu_{result.call}"
+        elif result.id is not ABSENT:
+            block["tool_use_id"] = result.id
+        if result.form == "parts" or result.picture:
+            content = [text(result.text)] if result.text else []
+            block["content"] = [*content, picture(result.picture)] if result.picture else content
+        elif result.form == "text":
+            block["content"] = result.text
+        if result.error:
+            block["is_error"] = True
+        if self.results is None:
+            self.add("user", [])
+            self.results = self.messages[-1]["content"]
+        assert self.results is not None
+        self.results.append(block)
+
+
+def spell_anthropic(story: Story, model: str | None) -> Body:
+    return Messages(story).body(model)

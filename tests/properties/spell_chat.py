@@ -1,0 +1,109 @@
+"""Stories as Chat Completions bodies, and as Kimi's dialect of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .story import ABSENT, OWN, Call, Picture, Reply, Result, Say, Story, System
+
+Body = dict[str, Any]
+
+
+class Chat:
+    """One spelling; `kimi` writes own ids, roles and thinking as Kimi does."""
+
+    def __init__(self, story: Story, model: str | None, *, kimi: bool) -> None:
+        self.story = story
+        self.model = model
+        self.kimi = kimi
+        self.thinks = kimi and (story.thinking_on or model in ("kimi-k2-thinking", "kimi-k3"))
+        self.own = {
+            call.word: f"functions.{call.tool}:{index}" if kimi else f"call_{call.word}"
+            for index, call in enumerate(story.calls)
+        }
+
+    def body(self) -> Body:
+        messages: list[Body] = []
+        for event in self.story.events:
+            match event:
+                case System():
+                    # Kimi has no developer role.
+                    role = "developer" if event.developer and not self.kimi else "system"
+                    messages.append({"role": role, "content": event.text})
+                case Say():
+                    messages.append({"role": "user", "content": self.words(event)})
+                case Reply():
+                    messages.append(self.reply(event))
+                case Result():
+                    messages.append(self.result(event))
+        body: Body = {"model": self.model} if self.model else {}
+        body["messages"] = messages
+        if self.story.tools:
+            body["tools"] = [self.tool(tool.name, tool.kind) for tool in self.story.tools]
+        if self.kimi and self.story.thinking_on and self.model != "kimi-k2-0905-preview":
+            body["thinking"] = {"type": "enabled"}
+        return body
+
+    @staticmethod
+    def tool(name: str, kind: str) -> Body:
+        if kind == "custom":
+            return {"type": "custom", "custom": {"name": name, "description": "Takes free text."}}
+        schema = {"type": "object", "properties": {"q": {"type": "string"}}}
+        return {"type": "function", "function": {"name": name, "description": "Looks.", "parameters": schema}}
+
+    @staticmethod
+    def picture(picture: Picture) -> Body:
+        url = picture.url if picture.by_url else f"data:image/png;base64,{picture.data}"
+        return {"type": "image_url", "image_url": {"url": url}}
+
+    def words(self, say: Say) -> Any:
+        if len(say.texts) == 1 and not say.picture and not say.as_list:
+            return say.texts[0]
+        parts: list[Body] = [{"type": "text", "text": text} for text in say.texts]
+        return [*parts, self.picture(say.picture)] if say.picture else parts
+
+    def reply(self, reply: Reply) -> Body:
+        message: Body = {"role": "assistant", "content": reply.text}
+        if reply.thinking is not None:
+            message["reasoning_content"] = reply.thinking
+        elif self.thinks and reply.calls:
+            message["reasoning_content"] = ""
+        if reply.calls and reply.calls[0].kind == "legacy":
+            (call,) = reply.calls
+            message["function_call"] = {"name": call.tool, "arguments": json.dumps(call.arguments)}
+        elif reply.calls:
+            message["tool_calls"] = [self.call(call) for call in reply.calls]
+        return message
+
+    def call(self, call: Call) -> Body:
+        entry: Body = {} if call.id is ABSENT else {"id": self.own[call.word] if call.id is OWN else call.id}
+        if call.kind == "custom":
+            return {**entry, "type": "custom", "custom": {"name": call.tool, "input": call.text}}
+        arguments = call.text if call.text is not None else json.dumps(call.arguments, ensure_ascii=False)
+        return {**entry, "type": "function", "function": {"name": call.tool, "arguments": arguments}}
+
+    def result(self, result: Result) -> Body:
+        if result.kind == "legacy":
+            return {"role": "function", "name": result.tool, "content": result.text}
+        message: Body = {"role": "tool"}
+        if result.id is OWN:
+            message["tool_call_id"] = self.own[result.call or ""]
+        elif result.id is not ABSENT:
+            message["tool_call_id"] = result.id
+        content: Any = result.text
+        if result.form == "parts" or result.picture:
+            content = [{"type": "text", "text": result.text}] if result.text else []
+        if result.picture:
+            content.append(self.picture(result.picture))
+        if result.form == "omitted":
+            return {**message, "content": None}
+        return {**message, "content": content}
+
+
+def spell_chat(story: Story, model: str | None) -> Body:
+    return Chat(story, model, kimi=False).body()
+
+
+def spell_kimi(story: Story, model: str | None) -> Body:
+    return Chat(story, model, kimi=True).body()

@@ -1,0 +1,230 @@
+"""What holds for every source, every target and every history: the promises of design §4, on stories made up at random.
+
+Each parameter is a pair of wires from the registry; the models of source and target are drawn. `checks` says what is
+looked at, `readers` reads the output without segue.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import segue
+from segue.conformance import judge
+from segue.errors import InputError
+from tests.budget import examples
+
+from . import checks
+from .chaos import CHAOS, JSON_VALUES, damaged
+from .generators import MODELS as SOURCE_MODELS
+from .generators import lawful_stories, source_models, stories
+from .readers import read
+from .spell import SPELLINGS, spell
+from .story import Reply, Result, Say, Story, System, word_of
+
+PAIRS = tuple(product(checks.TARGETS, repeat=2))
+EVERY_PAIR = pytest.mark.parametrize(("source", "target"), PAIRS)
+EVERY_TARGET = pytest.mark.parametrize("target", checks.TARGETS)
+
+
+def told(data: st.DataObject, source: str, strategy: st.SearchStrategy[Story] | None = None) -> tuple[Story, Any]:
+    """A story and its body at the source."""
+    story = data.draw(strategy or stories())
+    model = data.draw(st.sampled_from((None, *source_models(story, source))))
+    return story, spell(story, source, model)
+
+
+def target_model(data: st.DataObject, target: str) -> str | None:
+    return data.draw(st.sampled_from(checks.models(target)))
+
+
+@EVERY_PAIR
+@examples(40, items=len(PAIRS))
+@given(data=st.data())
+def test_a_story_keeps_its_sense(source: str, target: str, data: st.DataObject) -> None:
+    """Valid, the words of each pair meet, nothing lost, ids lawful and one to one, the input untouched, idempotent."""
+    story, body = told(data, source)
+    model = target_model(data, target)
+    before = copy.deepcopy(body)
+    out = segue.convert(body, source=source, target=target, model=model)
+    assert checks.dumped(body) == checks.dumped(before), "the input was changed"
+    assert json.loads(out.data) == out.body
+    judged = model or (body.get("model") if source == target else None)
+    checks.converted(story, out, source, target, judged)
+    again = segue.convert(out.body, source=target, target=target, model=model)
+    assert checks.dumped(again.body) == checks.dumped(out.body), "a second conversion changed it"
+
+
+@EVERY_TARGET
+@examples(10, items=len(checks.TARGETS))
+@given(data=st.data())
+def test_home_is_left_as_it_is(target: str, data: st.DataObject) -> None:
+    """A lawful body goes home with every field, the order of keys, and int and float told apart."""
+    story = data.draw(lawful_stories(target) if target in SPELLINGS else stories())
+    body = spell(story, target, data.draw(st.sampled_from(SOURCE_MODELS.get(target, (None,)))))
+    extras: dict[str, Any] = {"temperature": 1.0, "top_p": 1, "metadata": {"k": "v", "": 0}, "x_unknown": [1, 1.0, {}]}
+    chosen = data.draw(st.lists(st.sampled_from(sorted(extras)), unique=True, max_size=3))
+    body = {**{key: extras[key] for key in chosen[:1]}, **body, **{key: extras[key] for key in chosen[1:]}}
+    if target in SPELLINGS:
+        assert judge(body, target)
+    out = segue.convert(body, source=target, target=target)
+    assert checks.dumped(out.body) == checks.dumped(body)
+
+
+@EVERY_TARGET
+@examples(4, items=len(checks.TARGETS))
+@given(data=st.data())
+def test_a_broken_body_accepted_by_chance_goes_home_too(target: str, data: st.DataObject) -> None:
+    """Home is left as it is by the judge's word, not by how the story was made."""
+    _, body = told(data, target)
+    verdict = judge(body, target) if target in SPELLINGS else ()
+    assume(verdict and not any(violation.rule == "KIM-01" for violation in verdict))
+    out = segue.convert(body, source=target, target=target)
+    assert checks.dumped(out.body) == checks.dumped(body)
+
+
+def _closed(story: Story) -> bool:
+    """Whether the last turn is closed, and no late or early result moves words about."""
+    last = next((event for event in reversed(story.events) if isinstance(event, Reply) and event.calls), None)
+    return last is None or all(story.answers[call.word] for call in last.calls)
+
+
+@EVERY_PAIR
+@examples(14, items=len(PAIRS))
+@given(data=st.data())
+def test_what_was_said_is_never_said_otherwise(source: str, target: str, data: st.DataObject) -> None:
+    """Prefix-stable: with a closed last turn, appending leaves everything up to the last reply byte-equal."""
+    story = data.draw(stories())
+    assume(_closed(story))
+    model, source_model = target_model(data, target), data.draw(st.sampled_from((None, *source_models(story, source))))
+    appended = [Say(("Next w9001q.",)), System("Also w9002q."), Say(("And w9003q.",), joined=True)]
+    answered = [event for event in story.events if isinstance(event, Result) and event.call and not event.error]
+    losers = {id(loser) for loser in story.losers}
+    answered = [event for event in answered if id(event) not in losers and word_of(event.text)]
+    last_turn = [event for event in answered if event.call == (story.calls[-1].word if story.calls else None)]
+    if (
+        last_turn
+        and last_turn[0].kind != "legacy"
+        and story.style in ("own", "unique", "kimi", "restarting")
+        and data.draw(st.booleans())
+    ):
+        appended.insert(data.draw(st.integers(0, 1)), last_turn[0])
+    if (
+        story.style in ("own", "unique", "kimi", "restarting")
+        and source_model != "kimi-k3"
+        and data.draw(st.booleans())
+    ):
+        appended.insert(data.draw(st.integers(0, 1)), Result(None, "Lost w9004q", "nobody_9004"))
+    cut = data.draw(st.integers(1, len(appended)))
+    longer = copy.copy(story)
+    longer.events = [*story.events, *appended[:cut]]
+    first = segue.convert(spell(story, source, source_model), source=source, target=target, model=model)
+    second = segue.convert(spell(longer, source, source_model), source=source, target=target, model=model)
+    kept = checks.up_to_last_reply(first.body)
+    assert checks.up_to_last_reply(second.body) == kept
+    for key in ("system", "tools"):
+        assert checks.dumped(first.body.get(key)) == checks.dumped(second.body.get(key))
+
+
+POLICIES: tuple[dict[str, str], ...] = (
+    {"reasoning": "text"},
+    {"reasoning": "none"},
+    {"hosted": "text"},
+    {"hosted": "drop"},
+    {"pending": "keep"},
+    {"orphans": "drop"},
+    {"ids": "canonical"},
+    {"ids": "native"},
+    {"ids": "canonical", "reasoning": "text", "orphans": "drop"},
+)
+
+
+@EVERY_PAIR
+@examples(12, items=len(PAIRS))
+@given(data=st.data())
+def test_every_policy_gives_a_valid_body(source: str, target: str, data: st.DataObject) -> None:
+    story, body = told(data, source)
+    model, policy = target_model(data, target), data.draw(st.sampled_from(POLICIES))
+    out = segue.convert(body, source=source, target=target, model=model, **policy)
+    judged = model or (body.get("model") if source == target else None)
+    native = policy.get("ids") == "native"
+    if not native:
+        checks.accepted(out.body, target, judged, pending=policy.get("pending") == "keep")
+    spoken = checks.dumped(out.body)
+    if policy.get("reasoning") == "none":
+        assert not [thought for thought in story.thoughts() if word_of(thought) in spoken]
+    if policy.get("reasoning") == "text":
+        assert not [thought for thought in story.thoughts() if str(word_of(thought)) not in spoken]
+    if policy.get("orphans") == "drop":
+        assert not [orphan for orphan in story.orphans if str(word_of(orphan.text)) in spoken]
+    if not native and "pending" not in policy:
+        checks.words_meet(read(out.body, target), story)
+    if policy.get("pending") == "keep":
+        for one in read(out.body, target).interactions:
+            expected = story.answers[str(one.word)]
+            if expected is not None and one.text is not None:
+                checks.result_is(one.text, expected)
+
+
+@EVERY_PAIR
+@examples(8, items=len(PAIRS))
+@given(data=st.data())
+def test_there_and_back_again(source: str, target: str, data: st.DataObject) -> None:
+    """A → B → A keeps every interaction: arguments, result, pairing."""
+    story, body = told(data, source)
+    there = segue.convert(body, source=source, target=target)
+    back = segue.convert(there.body, source=target, target=source)
+    checks.accepted(back.body, source, None)
+    reading = read(back.body, source)
+    checks.words_meet(reading, story)
+    assert [one.word for one in reading.interactions] == [one.word for one in read(there.body, target).interactions]
+
+
+@EVERY_PAIR
+@examples(5, items=len(PAIRS))
+@given(data=st.data())
+def test_chaos_becomes_valid(source: str, target: str, data: st.DataObject) -> None:
+    assume(source in CHAOS)
+    body, model = data.draw(CHAOS[source]), target_model(data, target)
+    assume(body["messages"])
+    out = segue.convert(body, source=source, target=target, model=model)
+    checks.accepted(out.body, target, model or (body.get("model") if source == target else None))
+    again = segue.convert(out.body, source=target, target=target, model=model)
+    assert checks.dumped(again.body) == checks.dumped(out.body), "a second conversion changed it"
+
+
+@EVERY_PAIR
+@examples(4, items=len(PAIRS))
+@given(data=st.data())
+def test_a_damaged_body_is_converted_or_refused(source: str, target: str, data: st.DataObject) -> None:
+    """One of two: a body that the target accepts, or an `InputError`. Never anything else."""
+    _, body = told(data, source)
+    broken = data.draw(damaged(body))
+    before = copy.deepcopy(broken)
+    try:
+        out = segue.convert(broken, source=source, target=target)
+    except InputError:
+        pass
+    else:
+        assert json.loads(out.data) == out.body
+        checks.accepted(out.body, target, out.body.get("model"))
+    assert checks.dumped(broken) == checks.dumped(before)
+
+
+@EVERY_TARGET
+@examples(1, items=len(checks.TARGETS))
+@given(value=JSON_VALUES, source=st.sampled_from((None, *checks.TARGETS)), as_bytes=st.booleans())
+def test_any_value_is_converted_or_refused(target: str, value: Any, source: str | None, as_bytes: bool) -> None:
+    given_body: Any = json.dumps(value).encode() if as_bytes else value
+    try:
+        out = segue.convert(given_body, source=source, target=target)
+    except InputError:
+        pass
+    else:
+        assert json.loads(out.data) == out.body

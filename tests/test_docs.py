@@ -1,0 +1,35 @@
+"""The pages are run: every Python block of README and guide, in one namespace a page, and what it prints."""
+
+from __future__ import annotations
+
+import re
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
+def test_the_examples_run(page: str):
+    namespace: dict[str, object] = {}
+    printed = ""
+    blocks = BLOCK.findall((ROOT / page).read_text())
+    assert blocks
+    for language, code in blocks:
+        if language == "text":
+            assert printed == code
+            continue
+        output = StringIO()
+        with redirect_stdout(output):
+            exec(compile(code, page, "exec"), namespace)
+        printed = output.getvalue()
+
+
+def test_links_lead_somewhere():
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"

@@ -1,0 +1,47 @@
+"""One body through a wire and out of the same or another one, with the report of the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from segue.canonical.blocks import Message
+from segue.canonical.pairing import pair
+from segue.canonical.request import Reply
+from segue.models import identify
+from segue.render.demands import Policy
+from segue.render.passes import render
+from segue.render.report import Report
+from segue.wire.base import Projection, Wire
+from segue.wire.idmap import IdMap
+from segue.wire.names import NameMap
+
+
+def carry(
+    body: Mapping[str, Any], source: Wire, target: Wire, *, model: str | None = None, fetch=None, **policy: Any
+) -> tuple[dict[str, Any], Report]:
+    request = source.parse_request(body)
+    name = model or (request.model if source is target else None)
+    known = identify(name or target.default_model)
+    report = Report(target=target.name)
+    transcript = render(request, target.demands(known), Policy(**policy), report, model=name)
+    names = NameMap(target.names)
+    ids = IdMap.project(transcript, target.ids(known), names.render)
+    return target.render_request(transcript, Projection(ids, names, report, fetch)), report
+
+
+def carry_reply(body: Mapping[str, Any], source: Wire, target: Wire) -> tuple[dict[str, Any], Report]:
+    return told(source.parse_reply(body), target)
+
+
+def told(reply: Reply, target: Wire) -> tuple[dict[str, Any], Report]:
+    """A reply as the target's clients read it."""
+    (message,) = pair([Message("ai", reply.blocks)])
+    report = Report(target=target.name)
+    names = NameMap(target.names)
+    ids = IdMap(target.ids(identify(target.default_model)), provider=target.provider, repeats=True)
+    ids.add_messages([message], names.render)
+    paired = Reply(
+        message.blocks, reply.finish, reply.usage, reply.id, reply.model, reply.stop_sequence, native=reply.native
+    )
+    return target.render_reply(paired, Projection(ids, names, report)), report
