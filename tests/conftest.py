@@ -1,4 +1,4 @@
-"""How long properties run: a fair number by default, 100,000 examples with `SEGUE_SOAK` (`make soak`).
+"""How properties run. Their numbers of examples are shares of one total: `tests/budget.py`.
 
 On CI the examples are always the same, so a red run is never luck; everywhere else each run looks for new ones.
 """
@@ -8,7 +8,5 @@ import os
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("default", deadline=None, print_blob=True, derandomize=bool(os.environ.get("CI")))
-settings.register_profile(
-    "soak", deadline=None, print_blob=True, max_examples=100_000, suppress_health_check=[HealthCheck.too_slow]
-)
+settings.register_profile("soak", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("soak" if os.environ.get("SEGUE_SOAK") else "default")

@@ -150,7 +150,8 @@ def say(
     scheme = scheme_for(wire, known, tool_format, WIRES[wire.on] if wire.on else wire)
     report.target, report.id_scheme, report.model = wire.name, scheme.name, model
     transcript = render(request, wire.demands(known), policy, report, model=model)
-    names = NameMap(wire.names)
+    rule = wire.names(known)
+    names = NameMap(rule.at_home() if transcript.home else rule)
     spell: Callable[[str], str] = names.render
     ids = IdMap.project(transcript, scheme, spell)
     body = wire.render_request(transcript, Projection(ids, names, report, fetch))
@@ -159,7 +160,7 @@ def say(
             if call.kind != "hosted":
                 report.emitted_calls.append((call.id, ids.render(call.id)))
         for response in responses_of(message):
-            if not response.hosted:
+            if response.call_id in ids and not response.hosted:
                 report.emitted_results.append((response.call_id, ids.render(response.call_id)))
     for name, spelled in names.changed:
         report.add("name", f"the tool {name!r} is called {spelled!r} there", subject=name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pty
 import stat
@@ -108,6 +109,29 @@ def test_a_report_replaces_a_file_and_keeps_its_mode_and_the_link_to_it(tmp_path
     assert link.is_symlink()
     assert msgspec.json.decode(old.read_bytes())
     assert stat.S_IMODE(old.stat().st_mode) == 0o600
+
+
+def test_a_new_report_has_the_mode_of_any_new_file(tmp_path):
+    report, other = tmp_path / "report.json", tmp_path / "other"
+    other.touch()
+    assert run(*TO, "--report", str(report), stdin=OPEN).code == 0
+    assert report.stat().st_mode == other.stat().st_mode
+
+
+def test_a_report_that_fails_half_way_leaves_the_old_one_and_no_scratch(tmp_path, monkeypatch):
+    report = tmp_path / "report.json"
+    report.write_text("old")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with CliRunner().isolation(input=GOOD) as (out, err, _):
+        assert shell.run([*TO, "--report", str(report)]) == 1
+        assert out.getvalue() == b""
+        assert err.getvalue() == f"segue: can't write {report}: no space left on device\n".encode()
+    assert report.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [report]
 
 
 def test_a_report_to_a_device_leaves_the_device_alone():

@@ -55,11 +55,11 @@ def test_ids_are_one_to_one_at_every_stop(story):
 def test_results_stay_with_their_calls(story):
     for step in story["steps"]:
         told = [(call["tool"], call["result"]) for call in step["calls"]]
-        assert told[0] == ("search_flights", CONVERSATION["messages"][3]["content"])
+        assert told[0] == ("search_flights", "TP 533, 09:45, 118 EUR")
         assert "overloaded" in told[1][1]
-        assert told[3] == ("museum_hours", '{"open": "Tue-Sun 10:00-18:00"}')
+        assert told[3] == ("museum_hours", "open Tue-Sun, 10 to 18")
         assert "[interrupted" in told[4][1]
-        assert told[5] == ("get_weather", '{"sky": "sunny", "celsius": 24}')
+        assert told[5] == ("get_weather", "sunny, 24 °C")
 
 
 def test_the_call_that_was_cut_off_gets_a_synthetic_result_once(story):
@@ -70,7 +70,7 @@ def test_the_call_that_was_cut_off_gets_a_synthetic_result_once(story):
 def test_the_naive_copy_is_refused_everywhere(story):
     assert {verdict["api"] for verdict in story["naive"]} == set(NAMES)
     assert not any(verdict["accepted"] for verdict in story["naive"])
-    assert all(verdict["rejects"] for verdict in story["naive"])
+    assert all(verdict["rules"][0]["severity"] == "reject" for verdict in story["naive"])
 
 
 def test_totals_add_the_steps_up(story):
@@ -132,7 +132,8 @@ def test_a_terminal_gets_colour():
 def test_without_colour_the_words_are_the_same(arguments, variables):
     plain = in_terminal("demo", *arguments, **variables)
     assert "\x1b" not in plain
-    assert re.sub(r"\x1b\[[\d;]*m", "", in_terminal("demo")) == plain
+    bare = re.sub(r"\x1b\[[\d;]*m", "", in_terminal("demo"))
+    assert [line.rstrip() for line in bare.splitlines()] == plain.splitlines()
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100, 200])

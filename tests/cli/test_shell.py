@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import segue
 from segue.cli import shell
 from segue.errors import InputError, ProjectionError, RemoteProtocolError
-from tests.cli.bodies import GOOD
+from tests.cli.bodies import GOOD, long_chat
 from tests.cli.process import SEGUE, environment, is_one_line, run
 
 VERSION = f"segue {metadata.version('segue')}\n".encode()
@@ -93,6 +93,25 @@ def test_a_closed_pipe_ends_quietly(arguments):
     finally:
         os.close(write_end)
     assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+def test_a_reader_that_leaves_in_the_middle_ends_a_long_output_quietly():
+    with subprocess.Popen(
+        [*SEGUE, "convert", "--to", "anthropic"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdin.write(long_chat(megabytes=5))
+        process.stdin.close()
+        assert process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
 
 
 @needs_full_disk

@@ -115,7 +115,7 @@ CASES = (
     Case(
         "k2_with_foreign_ids",
         "kimi",
-        "ids of three providers in one log: foreign ones are replaced at home too, an index that is taken is passed over",
+        "ids of three providers in one log: foreign ones are replaced at home too, a taken index is passed over",
         kimi(
             user("Go."),
             calls(call("call_abc", "read_file", {"path": "a"})),

@@ -162,6 +162,9 @@ class Teller:
 
     def called(self) -> None:
         """A reply with calls, and what became of them."""
+        if not self.style.unique:
+            self.events.extend(self.late)  # before their ids come again
+            self.late = []
         reply = self.reply(1 if self.legacy else self.pick(1, 1, 2, 3, 5))
         self.turn += 1
         results = [self.result(call) for call in reply.calls]

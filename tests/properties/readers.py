@@ -85,7 +85,7 @@ def read_chat(body: Body) -> Reading:
             following = messages[index] if index < len(messages) else {}
             text = flat(following.get("content")) if following.get("role") == "function" else None
             reading.interactions.append(
-                Interaction(f"legacy{index}", function_call["name"], _parsed(function_call["arguments"]), text)
+                Interaction("legacy", function_call["name"], _parsed(function_call["arguments"]), text)
             )
             continue
         run: dict[Any, list[Body]] = {}

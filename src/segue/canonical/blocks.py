@@ -59,7 +59,8 @@ class Origin(Struct, frozen=True, gc=False):
     """Where a block came from, and how its identity was known.
 
     `raw_id` is the value that calls and results meet on, as it stood on the wire; `item_id` the item's own id where
-    that is another field (`id` beside `call_id`). Neither ever stands in for the other.
+    that is another field (`id` beside `call_id`), or a text that stood in the id's place and means none (`"null"`).
+    Neither ever stands in for the other.
     """
 
     provider: str

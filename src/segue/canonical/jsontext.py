@@ -25,6 +25,7 @@ _decoder = msgspec.json.Decoder()
 
 _ESCAPED_UNIT = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
 _LONE = "\N{REPLACEMENT CHARACTER}"
+_UNPAIRED = re.compile("[\ud800-\udfff]")
 _QUOTED = re.compile(rb'"[^"]*"')
 _NOT_STRUCTURE = bytes(byte for byte in range(256) if byte not in b'[]{}"')
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
@@ -43,16 +44,15 @@ def write_sorted(value: object) -> bytes:
     return _sorting_encoder.encode(value)
 
 
-def read(data: bytes | bytearray | memoryview | str | Mapping[str, Any]) -> tuple[Any, int]:
+def read(data: object) -> tuple[Any, int]:
     """The plain value of a body, and how many lone surrogates in it became U+FFFD."""
-    if isinstance(data, Mapping):
-        return plain(data), 0
     if isinstance(data, str):
-        if any("\ud800" <= character <= "\udfff" for character in data):
-            data = "".join(_LONE if "\ud800" <= character <= "\udfff" else character for character in data)
-        buffer = data.encode()
-    else:
+        buffer = _UNPAIRED.sub(_LONE, data).encode()
+    elif isinstance(data, bytes | bytearray):
         buffer = bytes(data)
+    else:
+        # A dict, an SDK object, or something that is no body at all.
+        return plain(data), 0
     if not buffer.strip():
         raise InputError("the input is empty; a JSON object was expected")
     if depth_of(buffer) > MAX_DEPTH:
@@ -71,7 +71,7 @@ def read(data: bytes | bytearray | memoryview | str | Mapping[str, Any]) -> tupl
         raise InputError(_explained(mended, error)) from None
 
 
-def read_object(data: bytes | bytearray | memoryview | str | Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+def read_object(data: object) -> tuple[dict[str, Any], int]:
     """`read` for a body, which is always an object."""
     value, surrogates = read(data)
     if not isinstance(value, dict):
@@ -167,7 +167,7 @@ def plain(value: object) -> Any:
 
 def _plain(value: object, path: str, parents: tuple[int, ...]) -> Any:
     if value is None or isinstance(value, bool | int | str):
-        return _LONE.join(re.split("[\ud800-\udfff]", value)) if isinstance(value, str) else value
+        return _UNPAIRED.sub(_LONE, value) if isinstance(value, str) else value
     if isinstance(value, float):
         if not math.isfinite(value):
             raise InputError(f"{value} is not a JSON number", path=path)

@@ -87,13 +87,17 @@ class Options(Struct, frozen=True, gc=False):
 
 
 class Request(Struct, frozen=True, gc=False):
-    """What happened so far, and what is asked for next. `system` is text that the wire kept outside its messages."""
+    """What happened so far, and what is asked for next. `system` is text that the wire kept outside its messages.
+
+    `continues` names what a body goes on from where the provider holds the part before it.
+    """
 
     messages: tuple[Message, ...]
     system: tuple[Text, ...] = ()
     tools: tuple[Tool, ...] = ()
     options: Options = Options()
     model: str | None = None
+    continues: str | None = None
     native: Native | None = None
     extra: Mapping[str, Any] | None = None
 

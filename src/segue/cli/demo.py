@@ -42,7 +42,7 @@ def _show(*, plain: bool) -> Totals:
 
     screen = Screen(plain=plain)
     screen.show(demo_view.opening())
-    screen.show(demo_view.copies_table(demo_journey.copies()))
+    screen.show(demo_view.copies_table(list(demo_journey.copies())))
     journey: list[Step] = []
     screen.show(demo_view.carried())
     for step in demo_journey.steps():

@@ -16,12 +16,16 @@ import msgspec
 import segue
 from segue.cli.demo_conversation import CONVERSATION, NAIVE, ORIGIN, SCRIPTS, SMALL_TALK, Json
 
-__all__ = ["Call", "Copy", "Finding", "Step", "Totals", "copies", "route", "steps", "stops", "total"]
+__all__ = ["Broken", "Call", "Copy", "Finding", "Step", "Totals", "copies", "route", "steps", "stops", "total"]
 
 # Where the APIs keep the id of a call, in the order to look; a result names its call by the keys of the second row.
 _CALL_KEYS = ("call_id", "toolUseId", "id")
 _RESULT_KEYS = ("tool_call_id", "tool_use_id", "call_id", "toolUseId")
+# How the texts begin that stand for a result which was never recorded.
+_SYNTHETIC = ("[interrupted", "[cancelled")
 _GROWING_KEYS = ("messages", "contents", "input")
+
+Outcome = Literal["result", "error", "synthetic", "none"]
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -31,7 +35,7 @@ class Call(msgspec.Struct, frozen=True):
     canonical_id: str
     wire_id: str
     remapped: bool
-    outcome: Literal["result", "error", "synthetic", "none"]
+    outcome: Outcome
     result: str
 
 
@@ -39,17 +43,27 @@ class Finding(msgspec.Struct, frozen=True):
     """One decision of the report."""
 
     kind: str
+    fault: str
     message: str
+    call_id: str
     subject: str
 
 
+class Broken(msgspec.Struct, frozen=True):
+    """A rule that a body breaks: how often, and the judge's words for the first time."""
+
+    rule: str
+    severity: str
+    times: int
+    example: str
+
+
 class Copy(msgspec.Struct, frozen=True):
-    """What the judge says of the history as it is: rule → how often, rejects and risks apart."""
+    """What the judge of an API says of the history as it is."""
 
     api: str
     accepted: bool
-    rejects: dict[str, int]
-    risks: dict[str, int]
+    rules: list[Broken]
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -97,12 +111,17 @@ def copies() -> Iterator[Copy]:
         body = NAIVE[name](CONVERSATION) if name in NAIVE else CONVERSATION
         try:
             verdict = segue.check({**body, "model": model}, name)
-        except segue.InputError:
-            yield Copy(name, accepted=False, rejects={"not its format": 1}, risks={})
+        except segue.InputError as error:
+            yield Copy(name, accepted=False, rules=[Broken("format", "reject", 1, str(error))])
             continue
-        rejects = Counter(violation.rule for violation in verdict if violation.severity == "reject")
-        risks = Counter(violation.rule for violation in verdict if violation.severity == "risk")
-        yield Copy(name, bool(verdict), dict(rejects), dict(risks))
+        found: dict[tuple[str, str], list[segue.Violation]] = {}
+        for violation in verdict:
+            found.setdefault((violation.severity, violation.rule), []).append(violation)
+        rules = [
+            Broken(rule, severity, len(same), f"{same[0].path}: {same[0].message}")
+            for (severity, rule), same in sorted(found.items())
+        ]
+        yield Copy(name, bool(verdict), rules)
 
 
 def steps() -> Iterator[Step]:
@@ -121,7 +140,10 @@ def steps() -> Iterator[Step]:
             model=model,
             calls=_calls(converted, body),
             results=len(converted.report.emitted_results),
-            findings=[Finding(f.kind, f.message, f.subject or "") for f in converted.report.findings],
+            findings=[
+                Finding(found.kind, found.fault, found.message, found.call_id or "", found.subject or "")
+                for found in converted.report.findings
+            ],
             accepted=bool(verdict),
             violations=[f"{v.rule} {v.path}: {v.message}" for v in verdict if v.severity == "reject"],
             then=then,
@@ -160,18 +182,16 @@ def _calls(converted: segue.Converted, before: Json) -> list[Call]:
     """The emitted calls, each with what the finished body itself says of it."""
     names, results = _named_calls(converted.body), _results(converted.body)
     known = _named_calls(before)
-    made_up = {finding.call_id for finding in converted.report.findings if finding.kind == "synthetic"}
     calls: list[Call] = []
     for canonical_id, wire_id in converted.report.emitted_calls:
-        text, failed = results.get(wire_id, ("", None))
-        outcome = "none" if failed is None else "error" if failed else "result"
+        text, outcome = results.get(wire_id, ("", "none"))
         calls.append(
             Call(
                 tool=names.get(wire_id, "?"),
                 canonical_id=canonical_id,
                 wire_id=wire_id,
                 remapped=wire_id not in known,
-                outcome="synthetic" if canonical_id in made_up else outcome,
+                outcome=outcome,
                 result=text,
             )
         )
@@ -201,9 +221,9 @@ def _named_calls(body: Json) -> dict[str, str]:
     return found
 
 
-def _results(body: Json) -> dict[str, tuple[str, bool]]:
-    """Call id → text of its result and whether it is an error."""
-    found: dict[str, tuple[str, bool]] = {}
+def _results(body: Json) -> dict[str, tuple[str, Outcome]]:
+    """Call id → text of its result and what kind of result it is."""
+    found: dict[str, tuple[str, Outcome]] = {}
     for thing in _objects(body):
         call_id = next((thing[key] for key in _RESULT_KEYS if isinstance(thing.get(key), str)), None)
         content = thing.get("content", thing.get("output"))
@@ -211,5 +231,7 @@ def _results(body: Json) -> dict[str, tuple[str, bool]]:
             text = (
                 content if isinstance(content, str) else " ".join(o["text"] for o in _objects(content) if "text" in o)
             )
-            found.setdefault(call_id, (text, bool(thing.get("is_error")) or text.startswith("[error]")))
+            failed = thing.get("is_error") or text.startswith("[error]")
+            synthetic = text.removeprefix("[error] ").startswith(_SYNTHETIC)
+            found.setdefault(call_id, (text, "synthetic" if synthetic else "error" if failed else "result"))
     return found

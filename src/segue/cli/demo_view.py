@@ -17,7 +17,7 @@ from segue.cli.demo_journey import Call, Copy, Finding, Step, Totals
 __all__ = ["carried", "copies_table", "ending", "opening", "step_view"]
 
 _SHORT_ID = len("hist_tool_") + 8
-_TOOL_WIDTH, _WIRE_ID_WIDTH, _RESULT_WIDTH = 17, 30, 25
+_TOOL_WIDTH, _WIRE_ID_WIDTH, _RULE_WIDTH = 17, 30, 14
 # Outcome → mark and colour; the marks say it without colour.
 _OUTCOMES = {"result": ("✓", "green"), "error": ("!", "yellow"), "synthetic": ("+", "magenta"), "none": ("?", "red")}
 
@@ -30,27 +30,39 @@ def opening() -> RenderableType:
     lines.append(ORIGIN, "bold cyan")
     lines.append(f": {len(CONVERSATION['messages'])} messages, {calls} tool calls, and what happens in real life:\n")
     lines.append("\n".join(f"  • {oddity}" for oddity in ODDITIES))
-    return Group(_head("One conversation with tools, from model to model"), lines, "")
+    return Group(_head("segue: one conversation with tools, from model to model"), lines, "")
 
 
-def copies_table(copies: Iterable[Copy]) -> RenderableType:
-    """The verdicts on the history as it is."""
-    table = Table.grid(padding=(0, 2))
+def copies_table(copies: Sequence[Copy]) -> RenderableType:
+    """The verdicts on the history as it is, each broken rule with its first example."""
+    table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True, width=max(len(verdict.api) for verdict in copies))
+    table.add_column(no_wrap=True, width=len("✗ refused"))
+    table.add_column(no_wrap=True, width=_RULE_WIDTH)
+    table.add_column(style="dim")
     for verdict in copies:
-        rules = ", ".join(_counted(verdict.rejects)) or "–"
-        risks = f"   risk: {', '.join(_counted(verdict.risks))}" if verdict.risks else ""
-        table.add_row(f"  {verdict.api}", _verdict(accepted=verdict.accepted), Text(rules + risks))
-    return Group(_head("Copied as it is, the next request is refused"), table, "")
+        first: tuple[RenderableType, ...] = (verdict.api, _verdict(accepted=verdict.accepted))
+        for broken in verdict.rules:
+            times = "" if broken.times == 1 else f" ×{broken.times}"
+            rule = Text(f"{broken.rule}{times}", "red" if broken.severity == "reject" else "yellow")
+            risk = "(risk) " if broken.severity == "risk" else ""
+            table.add_row(*first, rule, _cut(f"{risk}{broken.example}"))
+            first = ("", "")
+    head = _head("Copied as it is: the next request is refused, whoever gets it")
+    return Group(head, Padding(table, (0, 0, 1, 3)))
 
 
 def carried() -> RenderableType:
     """The head of the journey."""
-    legend = Text(
-        "Each line is a call: its canonical id → its id on this wire, and the result that stands there.  ", "dim"
+    legend = Text()
+    legend.append(
+        "Every stop reads the bytes of the one before. Below: call, canonical id → id on this wire, result", "dim"
     )
-    for outcome, (mark, style) in _OUTCOMES.items():
-        legend.append(f"{mark} {outcome}  ", style)
-    return Group(_head("Carried by segue, every request judged"), legend, "")
+    legend.append("\nMarks:", "dim")
+    for outcome in ("result", "error", "synthetic"):
+        mark, style = _OUTCOMES[outcome]
+        legend.append(f"  {mark} {outcome}", style)
+    return Group(_head("Carried by segue: every request is judged by the same rules"), legend, "")
 
 
 def step_view(step: Step) -> RenderableType:
@@ -60,7 +72,7 @@ def step_view(step: Step) -> RenderableType:
     head.add_column(justify="right", no_wrap=True)
     title = ((f"{step.number}  ", "dim"), (step.source, "cyan"), " → ", (step.target, "bold cyan"))
     head.add_row(Text.assemble(*title, (f"  {step.model}", "dim")), _verdict(accepted=step.accepted))
-    notes = Table.grid(padding=(0, 2))
+    notes = Table.grid(padding=(0, 1))
     notes.add_column(style="dim", no_wrap=True, min_width=_TOOL_WIDTH)
     notes.add_column()
     for violation in step.violations:
@@ -100,21 +112,22 @@ def _verdict(*, accepted: bool) -> Text:
     return Text("✓ accepted", "bold green") if accepted else Text("✗ refused", "bold red")
 
 
-def _counted(rules: dict[str, int]) -> list[str]:
-    return [rule if count == 1 else f"{rule} ×{count}" for rule, count in sorted(rules.items())]
+def _cut(text: str, style: str = "") -> Text:
+    """One line, cut where its column ends."""
+    return Text(text, style, no_wrap=True, overflow="ellipsis")
 
 
 def _calls(calls: Sequence[Call]) -> RenderableType:
     table = Table.grid(padding=(0, 1))
     table.add_column(width=_TOOL_WIDTH, no_wrap=True, overflow="ellipsis")
-    table.add_column(style="dim", no_wrap=True, overflow="ellipsis")
+    table.add_column(style="dim")
     table.add_column(style="dim", no_wrap=True)
     table.add_column(style="cyan", no_wrap=True, overflow="ellipsis", min_width=_WIRE_ID_WIDTH)
-    table.add_column(no_wrap=True, overflow="ellipsis", max_width=_RESULT_WIDTH)
+    table.add_column()
     for call in calls:
         short = call.canonical_id if len(call.canonical_id) <= _SHORT_ID else f"{call.canonical_id[:_SHORT_ID]}…"
         mark, style = _OUTCOMES[call.outcome]
-        table.add_row(call.tool, short, "→", call.wire_id, Text(f"{mark} {call.result}", style))
+        table.add_row(call.tool, _cut(short), "→", call.wire_id, _cut(f"{mark} {call.result}", style))
     return table
 
 

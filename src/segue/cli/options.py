@@ -27,7 +27,7 @@ def command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
     return make
 
 
-class FormatName(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]  generic since click 8.4 only
+class FormatName(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]  older clicks take none
     """The name of an API that a body can be in. The registry is asked when a value is there, not for `--help`."""
 
     name = "API"

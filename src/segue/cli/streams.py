@@ -126,39 +126,40 @@ def say(message: str) -> None:
 def replace_file(file: str, data: bytes) -> None:
     """Writes a file beside the target and renames it; devices and pipes are written to directly."""
     target = Path(os.path.realpath(file))
-    scratch = target.with_name(f".segue-{os.getpid()}.tmp")
     try:
-        mode = stat.S_IMODE(found.st_mode) if (found := _stat(target)) else None
-        if found and stat.S_ISDIR(found.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if found and not stat.S_ISREG(found.st_mode):
+        found = target.stat() if target.exists() else None
+        if found is None:
+            _replace(target, data, 0o666 & ~_umask())
+        elif stat.S_ISREG(found.st_mode):
+            _replace(target, data, stat.S_IMODE(found.st_mode))
+        else:
             target.write_bytes(data)
-            return
-        try:
-            _create(scratch, data, mode)
-            scratch.replace(target)
-        except BaseException:
-            scratch.unlink(missing_ok=True)
-            raise
     except (OSError, ValueError) as error:
         wrong = isinstance(error, ValueError) or error.errno in _WRONG_FILE
         raise (WrongFile if wrong else Unwritable)(f"can't write {file}: {reason(error)}") from error
 
 
-def _stat(path: Path) -> os.stat_result | None:
-    try:
-        return path.stat()
-    except FileNotFoundError:
-        return None
+def _replace(target: Path, data: bytes, mode: int) -> None:
+    from tempfile import NamedTemporaryFile
+
+    with NamedTemporaryFile(dir=target.parent, prefix=".segue-", delete=False) as stream:
+        scratch = Path(stream.name)
+        try:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+            scratch.chmod(mode)
+            scratch.replace(target)
+        except BaseException:
+            scratch.unlink(missing_ok=True)
+            raise
 
 
-def _create(path: Path, data: bytes, mode: int | None) -> None:
-    with path.open("wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
-    if mode is not None:
-        path.chmod(mode)
+def _umask() -> int:
+    """Only setting it tells it."""
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask
 
 
 def reason(error: OSError | ValueError) -> str:

@@ -22,8 +22,8 @@ class Demands(Struct, frozen=True):
 
     results: Literal["each", "joint"] = "each"
     """One message a result, or all results of a turn in one message with the human's words after them."""
-    call_order: bool = False
-    """Results stand in call order at home too, because ids are not looked at."""
+    by_position: bool = False
+    """Results are paired with calls by their order; an id that fits no call does not matter."""
     unique_ids: Literal["turn", "conversation"] = "turn"
     own_id: str = r".+"
     """The pattern of ids that the target takes back as they are."""

@@ -167,6 +167,10 @@ def _client_responses(draft: Draft) -> Iterator[ToolResponse]:
 def orphans(draft: Draft) -> Draft:
     """A result whose call is not here is told as text, where it stood."""
     called = {block.id for message in draft.messages for block in message.blocks if isinstance(block, ToolCall)}
+    if draft.request.continues is not None:
+        if draft.home:
+            return draft
+        draft.report.add("dropped", f"this body goes on from {draft.request.continues}, which it does not hold")
 
     def is_orphan(block: Block) -> bool:
         return isinstance(block, ToolResponse) and block.call_id not in called
@@ -277,7 +281,7 @@ def _stands_well(draft: Draft, start: int, stop: int, expected: list[str]) -> bo
     if found == expected:
         return True
     home = all(draft.at_home(message) for message in draft.messages[start:end])
-    return home and not draft.demands.call_order and len(found) == len(expected) and set(found) == set(expected)
+    return home and len(found) == len(expected) and set(found) == set(expected)
 
 
 def _head(draft: Draft, start: int) -> tuple[list[str], int]:

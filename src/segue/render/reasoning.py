@@ -197,7 +197,8 @@ def open_exchange(draft: Draft) -> Draft:
     demands = draft.demands
     choice = draft.options.tool_choice
     # ANT-30
-    if demands.reasoning_forbids_forced_choice and choice is not None and choice.mode in ("required", "tool"):
+    forced = choice is not None and choice.mode in ("required", "tool")
+    if demands.reasoning_forbids_forced_choice and forced and not _adapts(draft):
         return _switched_off(draft, "reasoning can't go with a forced tool choice")
     # OAI-CHAT-17
     if demands.reasoning_refuses_tools and any(tool.kind == "function" for tool in draft.tools):

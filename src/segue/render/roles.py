@@ -132,7 +132,9 @@ def _words(speaker: str, text: str) -> Message:
 
 def _beginning(draft: Draft) -> Draft:
     head = next((i for i, message in enumerate(draft.messages) if message.speaker != "system"), None)
-    if draft.demands.first == "any" or head is None or draft.messages[head].speaker == "human":
+    if draft.demands.first == "any" or head is None:
+        return draft
+    if draft.messages[head].speaker == "human" or draft.at_home(draft.messages[head]):
         return draft
     draft.report.add("inserted", "a user's word at the beginning")
     return draft.with_messages((*draft.messages[:head], _words("human", TEXTS.head), *draft.messages[head:]))

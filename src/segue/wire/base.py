@@ -57,7 +57,7 @@ class Wire:
     tool_format: str
     demands: Callable[[Model], Demands]
     ids: Callable[[Model], IdScheme]
-    names: NameRule
+    names: Callable[[Model], NameRule]
     parse_request: Callable[[Mapping[str, Any]], Request]
     render_request: Callable[[Transcript, Projection], JsonObject]
     parse_reply: Callable[[Mapping[str, Any]], Reply]

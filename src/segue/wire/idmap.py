@@ -125,14 +125,14 @@ class IdMap:
 
     def _own(self, call: ToolCall, spelled: str, in_turn: set[str]) -> str | None:
         """The provider's own id where policy, the target and uniqueness allow it."""
-        raw_id = call.origin.raw_id
+        at_home = call.origin.provider == self._provider
+        raw_id = call.origin.raw_id or (call.origin.item_id if at_home else None)
         if raw_id is None or self._policy == "canonical" or not self._scheme.takes(raw_id):
             return None
-        if call.origin.provider != self._provider and self._policy != "native":
+        if not at_home and self._policy != "native":
             return None
         if self._scheme.counts and raw_id.removeprefix("functions.").rsplit(":", 1)[0] != spelled:
             return None
-        at_home = call.origin.provider == self._provider
         taken = in_turn if self._repeats and at_home else self._taken
         return None if raw_id in taken else raw_id
 

@@ -20,10 +20,18 @@ _HASH = 8
 
 
 class NameRule(Struct, frozen=True):
-    """`allowed` is a character class; names are 1 to `limit` characters of it."""
+    """`allowed` is a character class; names are 1 to `limit` characters of it.
+
+    At home also what only some of the API's models are known to take (`home_allowed`, `home_limit`) stays.
+    """
 
     allowed: str = "a-zA-Z0-9_-"
     limit: int = 64
+    home_allowed: str = ""
+    home_limit: int = 0
+
+    def at_home(self) -> NameRule:
+        return NameRule(self.allowed + self.home_allowed, max(self.limit, self.home_limit))
 
     def project(self, name: str) -> str:
         if re.fullmatch(rf"[{self.allowed}]{{1,{self.limit}}}", name):

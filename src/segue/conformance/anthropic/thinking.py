@@ -149,11 +149,13 @@ def _thinking_of(turn: Turn) -> Iterator[Block]:
 # ANT-30
 @table.rule("ANT-30")
 def no_forced_tool(request: AnthropicRequest) -> Iterator[Finding]:
-    """A tool_choice that forces a call goes without thinking."""
+    """A tool_choice that forces a call goes without thinking; with adaptive thinking only some models refuse it."""
     choice = request.body.get("tool_choice")
     forced = choice.get("type") if is_object(choice) else None
     if forced in ("any", "tool") and request.thinking in _ON:
-        yield Finding("tool_choice.type", f"tool_choice {quoted(forced)} forces a call and thinking is on; drop one")
+        severity: Severity = "reject" if request.thinking == "enabled" else "risk"
+        seen = f"tool_choice {quoted(forced)} forces a call and thinking is {request.thinking}; drop one"
+        yield Finding("tool_choice.type", seen, severity)
 
 
 # ANT-31

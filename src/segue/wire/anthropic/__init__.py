@@ -67,6 +67,11 @@ def _ids(_model: Model) -> IdScheme:
     return _IDS
 
 
+def _names(_model: Model) -> NameRule:
+    # ANT-34: newer reports say 128
+    return NameRule(home_limit=128)
+
+
 ANTHROPIC = Wire(
     name=API,
     kind="wire",
@@ -76,8 +81,7 @@ ANTHROPIC = Wire(
     tool_format="anthropic",
     demands=demands,
     ids=_ids,
-    # ANT-34
-    names=NameRule(),
+    names=_names,
     parse_request=parse_request,
     render_request=render_request,
     parse_reply=parse_reply,

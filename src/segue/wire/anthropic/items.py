@@ -97,7 +97,8 @@ def _parse_redacted_thinking(block: JsonObject, model: str | None) -> Block:
 
 def _origin(raw_id: object, model: str | None) -> Origin:
     known = raw_id_or_none(raw_id)
-    return Origin(API, model, known, identity="synthetic" if known is None else "natural")
+    stood = raw_id if known is None and isinstance(raw_id, str) and raw_id else None
+    return Origin(API, model, known, stood, "synthetic" if known is None else "natural")
 
 
 def _parse_tool_use(block: JsonObject, model: str | None) -> Block:
@@ -150,7 +151,7 @@ def _parse_hosted_result(block: JsonObject, model: str | None) -> Block:
     if isinstance(content, list) and block["type"] == "mcp_tool_result":
         blocks = parse_content(cast("list[Any]", content), model)
     else:
-        blocks = (Text(tell_hosted_content(cast("object", content))),)
+        blocks = () if content is None else (Text(tell_hosted_content(cast("object", content))),)
     return ToolResponse(
         content=blocks,
         error=block.get("is_error") is True or (isinstance(content, dict) and "error_code" in content),

@@ -46,8 +46,14 @@ def parse_request(body: Mapping[str, Any]) -> Request:
         tools=parse_tools(body.get("tools")),
         options=parse_options(body),
         model=model,
+        continues=_parse_thread(body.get("thread")),
         native=Native(API, body),
     )
+
+
+def _parse_thread(value: Any) -> str | None:
+    """A thread that goes on: its calls lie with the provider."""
+    return "a thread" if isinstance(value, dict) and cast("JsonObject", value).get("type") == "continue" else None
 
 
 def _parse_message(value: object, model: str | None) -> Message:

@@ -36,7 +36,7 @@ def _demands(model: Model) -> Demands:
         "kimi",
         "kimi",
         # KIM-08
-        call_order=_is_k3(model),
+        by_position=_is_k3(model),
         own_id=_ids(model).lawful,
         later_system="text",
         reasoning="plain",

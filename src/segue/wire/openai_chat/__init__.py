@@ -12,6 +12,7 @@ from segue.render.demands import Demands
 from segue.render.report import Report
 from segue.wire.base import Wire
 from segue.wire.idmap import IdScheme, prefix_scheme
+from segue.wire.names import NameRule
 from segue.wire.openai_chat.dialect import ChatDialect, left_out
 from segue.wire.openai_chat.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.openai_chat.request import parse_request, render_request
@@ -71,6 +72,11 @@ def _demands(model: Model) -> Demands:
     )
 
 
+def _names(model: Model) -> NameRule:
+    # OAI-CHAT-08: reasoning models were seen to take a dot.
+    return NameRule(home_allowed="." if _reasons(model) else "")
+
+
 def _is_gpt(model: Model) -> bool:
     return model.family == "gpt" and model.line != "o"
 
@@ -102,6 +108,7 @@ _OPENAI = ChatDialect(
     demands=_demands,
     ids=_ids,
     kind="wire",
+    names=_names,
     developer=True,
     custom_tools=True,
     refusals=True,

@@ -39,13 +39,15 @@ def parse_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> To
         arguments, text, intact = _parse_arguments(detail.get("arguments"))
     else:
         arguments, intact = {name: item for name, item in detail.items() if name != "name"}, True
-    raw_id = raw_id_or_none(entry.get("id"))
+    given = entry.get("id")
+    raw_id = raw_id_or_none(given)
+    stood = given if raw_id is None and isinstance(given, str) and given else None
     return ToolCall(
         _name_of(detail, f"{key}.name") or ("" if key in _KINDS else key),
         arguments,
         arguments_text=text,
         kind="custom" if key == "custom" else "function",
-        origin=Origin(dialect.provider, model, raw_id, identity="natural" if raw_id else "synthetic"),
+        origin=Origin(dialect.provider, model, raw_id, stood, "natural" if raw_id else "synthetic"),
         native=Native(dialect.name, entry, intact and isinstance(kind, str) and (kind == key or kind not in _KINDS)),
     )
 

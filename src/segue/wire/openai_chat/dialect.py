@@ -25,6 +25,10 @@ __all__ = ["ChatDialect", "JsonObject", "Spelling", "left_out", "rewritten"]
 JsonObject: TypeAlias = dict[str, Any]
 
 
+def _plain_names(_model: Model) -> NameRule:
+    return NameRule()
+
+
 def _as_given(options: Options, _model: Model, _report: Report) -> Options:
     return options
 
@@ -40,7 +44,7 @@ class ChatDialect(Struct, frozen=True):
     ids: Callable[[Model], IdScheme]
     kind: Literal["wire", "dialect"] = "dialect"
     tool_format: str = "openai"
-    names: NameRule = NameRule()
+    names: Callable[[Model], NameRule] = _plain_names
 
     reasoning_key: str | None = None
     """The key of an assistant message that holds reasoning text."""

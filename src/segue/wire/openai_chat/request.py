@@ -38,7 +38,7 @@ def parse_request(body: Mapping[str, Any], *, dialect: ChatDialect) -> Request:
         except InputError as error:
             raise error.under(f"messages[{index}]") from None
     # KIM-08: where ids are not looked at, order decides.
-    positional = dialect.demands(identify(model or dialect.default_model)).call_order
+    positional = dialect.demands(identify(model or dialect.default_model)).by_position
     return Request(
         pair(messages, positional=positional),
         tools=tuple(_parse_tools(body, dialect)),

@@ -1,0 +1,223 @@
+"""The dialect `kimi`: what differs from the plain chat wire."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from segue.canonical.blocks import Thinking, responses_of
+from segue.canonical.request import Options, Reasoning, Reply, ToolChoice
+from segue.models import identify
+from segue.wire.dialects.kimi import KIMI
+from segue.wire.openai_chat import OPENAI_CHAT
+from tests.wire.carrying import carry, carry_reply, told
+
+READ = {"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}
+
+
+def call(call_id: str | None = "functions.read:0", name: str = "read") -> dict:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": "{}"}}
+
+
+def asks(*calls: dict, **more: Any) -> dict:
+    return {"role": "assistant", "content": "", **more, "tool_calls": list(calls)}
+
+
+def result(call_id: str = "functions.read:0", content: Any = "r", **more: Any) -> dict:
+    return {"role": "tool", "tool_call_id": call_id, **more, "content": content}
+
+
+def user(content: Any = "go") -> dict:
+    return {"role": "user", "content": content}
+
+
+def body_of(*messages: dict, model: str = "kimi-k2-0905-preview", **more: Any) -> dict[str, Any]:
+    return {"model": model, "messages": list(messages), **more}
+
+
+HOME = {
+    "K2": body_of(
+        {"role": "system", "content": "s"},
+        user(),
+        asks(call(), call("functions.list:1", "list")),
+        result("functions.list:1"),
+        result(name="read", content=""),
+        user(
+            [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}]
+        ),
+        {"role": "assistant", "content": "half", "partial": True},
+        max_tokens=5,
+        temperature=0.6,
+        tools=[READ],
+        tool_choice="auto",
+        response_format={"type": "json_object"},
+    ),
+    "short ids": body_of(user(), asks(call("read:0")), result("read:0")),
+    "ids that restart": body_of(user(), asks(call("read:0")), result("read:0"), asks(call("read:0")), result("read:0")),
+    "thinking": body_of(
+        user(),
+        asks(call(), reasoning_content="hm"),
+        result(),
+        asks(call("functions.read:1"), reasoning_content=""),
+        result("functions.read:1"),
+        model="kimi-k2.5",
+        thinking={"type": "enabled", "keep": "all"},
+    ),
+    "no thinking": body_of(user(), asks(call()), result(), model="kimi-k2.5", thinking={"type": "disabled"}),
+    "K3": body_of(
+        user(),
+        asks(call("x"), call("y"), reasoning_content="a"),
+        result("x"),
+        result("y", name="read"),
+        model="kimi-k3",
+    ),
+    "built-in tools": body_of(user(), tools=[{"type": "builtin_function", "function": {"name": "$web_search"}}]),
+    "an empty user": body_of(user("")),
+}
+
+
+@pytest.mark.parametrize("case", HOME)
+def test_a_lawful_body_comes_home_as_it_was(case: str) -> None:
+    body = HOME[case]
+    made, _ = carry(body, KIMI, KIMI)
+    assert json.dumps(made) == json.dumps(body)
+    assert made["messages"] is body["messages"]
+
+
+def test_a_built_in_call_keeps_its_name() -> None:
+    entry = {"id": "t:0", "type": "builtin_function", "function": {"name": "$web_search", "arguments": "{}"}}
+    made, _ = carry(body_of(user(), asks(entry), result("t:0")), KIMI, KIMI)
+    assert made["messages"][1]["tool_calls"][0]["function"]["name"] == "$web_search"
+
+
+def test_ids_and_names_from_abroad() -> None:
+    body = {
+        "model": "gpt-4.1",
+        "messages": [
+            user(),
+            asks(call("call_a"), call("call_b", "ns.list")),
+            result("call_b"),
+            result("call_a"),
+            {"role": "system", "content": "later"},
+        ],
+        "tools": [READ, {"type": "custom", "custom": {"name": "patch"}}],
+        "max_completion_tokens": 9,
+        "temperature": 1.5,
+    }
+    made, report = carry(body, OPENAI_CHAT, KIMI)
+    asked, first, second, later = made["messages"][1:]
+    spelled = asked["tool_calls"][1]["function"]["name"]
+    assert [entry["id"] for entry in asked["tool_calls"]] == ["functions.read:0", f"functions.{spelled}:1"]
+    assert first == {"role": "tool", "tool_call_id": "functions.read:0", "content": "r", "name": "read"}
+    assert second["name"] == spelled
+    assert later == user("[system] later")
+    assert [tool["type"] for tool in made["tools"]] == ["function", "function"]
+    assert (made["max_tokens"], made["temperature"]) == (9, 1)
+    assert "model" not in made
+    assert "temperature" in {finding.subject for finding in report.of("adjusted")}
+
+
+def test_every_call_carries_reasoning_while_the_model_thinks() -> None:
+    body = {"messages": [user(), asks(call("call_a")), result("call_a"), {"role": "assistant", "content": "x"}]}
+    made, _ = carry(body, OPENAI_CHAT, KIMI, model="kimi-k2-thinking")
+    assert made["messages"][1]["reasoning_content"] == "."
+    assert "reasoning_content" not in made["messages"][3]
+    made, _ = carry(body, OPENAI_CHAT, KIMI)
+    assert "reasoning_content" not in made["messages"][1]
+
+
+def test_reasoning_under_another_key_is_put_where_kimi_reads_it() -> None:
+    body = body_of(user(), asks(call(), reasoning="hm", note=1), result(), model="kimi-k2.5")
+    request = KIMI.parse_request(body)
+    assert isinstance(request.messages[1].blocks[0], Thinking)
+    made, _ = carry(body, KIMI, KIMI)
+    assert made["messages"][1]["reasoning_content"] == "hm"
+    assert made["messages"][1]["note"] == 1
+    assert "reasoning" not in made["messages"][1]
+
+
+def test_empty_texts_and_messages_are_left_out() -> None:
+    body = body_of(
+        user(), asks(call(), content=[{"type": "text", "text": ""}]), result(), {"role": "assistant", "content": ""}
+    )
+    made, _ = carry(body, KIMI, KIMI)
+    assert [message["role"] for message in made["messages"]] == ["user", "assistant", "tool"]
+    assert made["messages"][1]["content"] is None
+
+
+def test_k3_pairs_by_order() -> None:
+    body = body_of(
+        user(), asks(call("a"), call("b", "list"), reasoning_content="."), result("x"), result("y"), model="kimi-k3"
+    )
+    request = KIMI.parse_request(body)
+    assert [responses_of(message)[0].name for message in request.messages[2:]] == ["read", "list"]
+    made, _ = carry(body, KIMI, KIMI)
+    assert [message["tool_call_id"] for message in made["messages"][2:]] == ["a", "b"]
+
+
+def test_rows_follow_the_model() -> None:
+    k2, thinking, k3 = (identify(name) for name in ("kimi-k2-0905-preview", "kimi-k2-thinking", "kimi-k3"))
+    assert [KIMI.ids(model).name for model in (k2, thinking, k3)] == ["kimi", "kimi", "kimi-k3"]
+    assert [KIMI.demands(model).by_position for model in (k2, thinking, k3)] == [False, False, True]
+    assert [KIMI.demands(model).reasoning_on_calls for model in (k2, thinking, k3)] == ["asked", "default", "default"]
+    assert KIMI.ids(k3).takes("any thing")
+    assert not KIMI.ids(k2).takes("call_1")
+
+
+@pytest.mark.parametrize(
+    ("thinking", "expected"),
+    [
+        ({"type": "enabled"}, Options(reasoning=Reasoning(enabled=True))),
+        ({"type": "disabled"}, Options(reasoning=Reasoning(enabled=False))),
+        ({"type": "sometimes"}, Options()),
+        ("yes", Options()),
+    ],
+)
+def test_thinking_is_read(thinking: Any, expected: Options) -> None:
+    assert KIMI.parse_request(body_of(user(), thinking=thinking)).options == expected
+
+
+@pytest.mark.parametrize(
+    ("effort", "model", "expected"),
+    [
+        ("high", "kimi-k2.5", {"type": "enabled"}),
+        ("none", "kimi-k2.5", {"type": "disabled"}),
+        ("high", "kimi-k2-0905-preview", None),
+        ("none", "kimi-k2-0905-preview", None),
+        ("high", None, {"type": "enabled"}),
+    ],
+)
+def test_thinking_is_asked_for(effort: str, model: str | None, expected: Any) -> None:
+    made, report = carry({"messages": [user()], "reasoning_effort": effort}, OPENAI_CHAT, KIMI, model=model)
+    assert made.get("thinking") == expected
+    assert "reasoning_effort" not in made
+    assert bool(report.of("adjusted")) == (effort == "high")
+
+
+def test_no_tool_is_forced_while_the_model_thinks() -> None:
+    body = {"messages": [user()], "tools": [READ], "tool_choice": "required"}
+    assert carry(body, OPENAI_CHAT, KIMI, model="kimi-k2.5")[0]["tool_choice"] == "auto"
+    assert carry(body, OPENAI_CHAT, KIMI)[0]["tool_choice"] == "required"
+    off = {**body, "reasoning_effort": "none"}
+    assert carry(off, OPENAI_CHAT, KIMI, model="kimi-k2.5")[0]["tool_choice"] == "required"
+    assert KIMI.parse_request(body).options.tool_choice == ToolChoice("required")
+
+
+def test_a_reply() -> None:
+    message = asks(call("read:0"), reasoning_content="hm")
+    usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3, "cached_tokens": 1}
+    body = {
+        "id": "c",
+        "model": "kimi-k2.5",
+        "choices": [{"message": message, "finish_reason": "tool_calls", "usage": usage}],
+    }
+    reply = KIMI.parse_reply(body)
+    assert reply.thinking == "hm"
+    assert reply.usage is not None
+    assert (reply.usage.input, reply.usage.cache_read) == (1, 1)
+    assert reply.calls[0].origin.raw_id == "read:0"
+    assert carry_reply(body, KIMI, KIMI)[0] is body
+    made, _ = told(Reply((Thinking("hm"),)), KIMI)
+    assert made["choices"][0]["message"] == {"role": "assistant", "content": "", "reasoning_content": "hm"}
