@@ -51,9 +51,7 @@ class Conversation:
     def __init__(
         self, system: str | None = None, tools: Sequence[Tool | Mapping[str, Any]] = (), **options: object
     ) -> None:
-        self._system: tuple[Text, ...] = ()
-        self._tools: tuple[Tool, ...] = ()
-        self._options = Options()
+        self._request = Request(())
         self._history = History()
         self._sent: Transcript | None = None
         self.system = system
@@ -62,23 +60,24 @@ class Conversation:
 
     @property
     def system(self) -> str | None:
-        return "\n\n".join(block.text for block in self._system) if self._system else None
+        texts = self._request.system
+        return "\n\n".join(block.text for block in texts) if texts else None
 
     @system.setter
     def system(self, text: str | None) -> None:
-        self._system = (Text(text),) if text else ()
+        self._set(system=(Text(text),) if text else ())
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        return self._tools
+        return self._request.tools
 
     @tools.setter
     def tools(self, declarations: Sequence[Tool | Mapping[str, Any]]) -> None:
-        self._tools = tuple(_declared(tool, position) for position, tool in enumerate(declarations))
+        self._set(tools=tuple(_declared(tool, position) for position, tool in enumerate(declarations)))
 
     @property
     def options(self) -> Options:
-        return self._options
+        return self._request.options
 
     @options.setter
     def options(self, options: Options | Mapping[str, object]) -> None:
@@ -91,7 +90,11 @@ class Conversation:
                 options = msgspec.convert(plain(dict(options)), Options)
             except msgspec.ValidationError as error:
                 raise InputError(str(error), path="options") from None
-        self._options = options
+        self._set(options=options)
+
+    def _set(self, **changes: object) -> None:
+        """What is set anew is no longer what the body said that the conversation was begun from."""
+        self._request = msgspec.structs.replace(self._request, native=None, **changes)
 
     @classmethod
     def from_body(cls, body: Body, *, source: str | None = None) -> Conversation:
@@ -103,7 +106,7 @@ class Conversation:
     @classmethod
     def _from_request(cls, request: Request, *, turns: int = 0) -> Conversation:
         made = cls()
-        made._system, made._tools, made._options = request.system, request.tools, request.options
+        made._request = msgspec.structs.replace(request, messages=())
         made._history = History(request.messages, turns=turns)
         return made
 
@@ -191,7 +194,9 @@ class Conversation:
         messages, supplied = self._history.supplied()
         for call_id in supplied:
             report.add("supplied", "one side of this interaction came from the ledger", call_id=call_id)
-        request = Request(messages, self._system, self._tools, self._options)
+        request = msgspec.structs.replace(self._request, messages=messages)
+        if model is None and request.native is not None and request.native.api == target:
+            model = request.model
         transcript, said = say(request, wire, report, policy, model=model, tool_format=tool_format, fetch=fetch)
         self._sent = transcript if identify(model).family else None
         return Rendered(said.body, report)
@@ -199,7 +204,7 @@ class Conversation:
     def dump(self) -> bytes:
         """The stored form, ledger included."""
         history = self._history
-        request = Request(history.messages, self._system, self._tools, self._options)
+        request = msgspec.structs.replace(self._request, messages=history.messages)
         return dumps(request, turns=history.turns, ledger=[dumped(entry) for entry in history.ledger.values()])
 
     @classmethod

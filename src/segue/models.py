@@ -89,11 +89,13 @@ def _kimi_line(tokens: list[str]) -> str:
     return ""
 
 
+def identify(name: object) -> Model:
+    """Family, line and version of a model name; what is no name, or not a known one, has neither."""
+    return _identify(name) if isinstance(name, str) and name else Model("")
+
+
 @lru_cache(maxsize=512)
-def identify(name: str | None) -> Model:
-    """Family, line and version of a model name; `None` and unknown names have neither."""
-    if not name:
-        return Model(name or "")
+def _identify(name: str) -> Model:
     tokens = _tokens(name)
     kimi_line = _kimi_line(tokens)
     for position, token in enumerate(tokens):

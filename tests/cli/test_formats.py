@@ -29,7 +29,7 @@ def test_json_is_a_list_of_rows():
 def test_a_terminal_gets_colour():
     shown = in_terminal("formats")
     assert "\x1b[" in shown
-    assert all(row.name in shown for row in segue.formats())
+    assert all(row.name in shown and row.default_model in shown for row in segue.formats())
 
 
 def test_no_color_is_honoured():

@@ -370,6 +370,7 @@ CASES = (
         body(thinking={"type": "adaptive"}, tool_choice={"type": "tool", "name": "f"}),
         body(tool_choice={"type": "tool", "name": "f"}),
         ("tool_choice.type",),
+        "risk",
     ),
     Case(
         "ANT-31",

@@ -56,8 +56,14 @@ CASES = (
         body(thinks(call("a")), result("b")),
         body(thinks(call("a")), result("a")),
         ("messages[2].tool_call_id",),
-        "risk",
-        K3,
+        model=K3,
+    ),
+    Case(
+        "KIM-03",
+        "the old role",
+        body({"role": "function", "name": "f", "content": "r"}),
+        OK,
+        ("messages[1].role",),
     ),
     Case(
         "KIM-04",

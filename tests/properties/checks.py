@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise, takewhile
 from typing import Any
 
 import segue
 
 from .readers import Reading, read
-from .story import Result, Story, word_of
+from .story import Result, Story, System, word_of
 
 Body = dict[str, Any]
 
@@ -21,6 +22,7 @@ MODELS: dict[str, tuple[str | None, ...]] = {
 }
 INTERRUPTED = "[interrupted: no result was recorded]"
 UNSUPPORTED = "not supported here"
+ERROR = "[error]"
 
 _CANONICAL = re.compile(r"hist_tool_[A-Za-z0-9_-]{1,54}")
 _ABROAD = {"openai-chat": re.compile(r"call_.{1,35}"), "anthropic": re.compile(r"toolu_[A-Za-z0-9_-]+")}
@@ -47,8 +49,11 @@ def accepted(body: Body, api: str, model: str | None, *, pending: bool = False) 
     assert not bad, "\n".join([*bad, dumped(body)])
 
 
-def words_meet(reading: Reading, story: Story) -> None:
-    """Each call holds its arguments, and the result that was meant for it stands at its id."""
+def words_meet(reading: Reading, story: Story, *, flagged: bool = False) -> None:
+    """Each call holds its arguments, and the result that was meant for it stands at its id.
+
+    `flagged`: the source said which results are errors, so the target has to say so too, by flag or by mark.
+    """
     assert not reading.surplus, f"results at no call: {reading.surplus}"
     for call in story.calls:
         found = reading.at(call.word)
@@ -62,6 +67,8 @@ def words_meet(reading: Reading, story: Story) -> None:
             assert INTERRUPTED in one.text, f"the call {call.word} was never answered, but has {one.text!r}"
         else:
             result_is(one.text, expected)
+            failed = one.error or one.text.startswith(ERROR)
+            assert not flagged or failed == expected.error, f"an error: {expected.error}, but {one} is there"
 
 
 def result_is(text: str, expected: Result) -> None:
@@ -107,13 +114,71 @@ def ids_in_order(reading: Reading, report: Any, *, home: bool, api: str, model: 
         assert ids == [f"functions.{one.name}:{index}" for index, one in enumerate(reading.interactions)]
 
 
-def converted(story: Story, out: Any, source: str, target: str, model: str | None) -> None:
-    """All of the above for one conversion with the default policy."""
+def anthropic_abroad(body: Body, story: Story) -> None:
+    """What Messages bodies from elsewhere hold to: turns alternate, a tool is declared where one was called (ANT-36),
+    only leading system text is lifted, later one stands in its place as words of a user (ANT-20)."""
+    roles = [message["role"] for message in body["messages"]]
+    assert set(roles) <= {"user", "assistant"}, roles
+    assert all(one != other for one, other in pairwise(roles)), f"turns do not alternate: {roles}"
+    assert body.get("tools") or not story.calls, "calls, and no tool is declared"
+    lifted = dumped(body.get("system"))
+    leading = list(takewhile(lambda event: isinstance(event, System), story.events))
+    for event in story.events:
+        if isinstance(event, System):
+            assert (str(word_of(event.text)) in lifted) == (event in leading), f"system text {event} is out of place"
+
+
+def chat_abroad(body: Body, story: Story, developer: str) -> None:
+    """Later system text keeps its place: as developer text where the API has that, else as marked words of a user."""
+    leading = list(takewhile(lambda event: isinstance(event, System), story.events))
+    for event in story.events:
+        if isinstance(event, System) and event not in leading:
+            (message,) = [one for one in body["messages"] if str(word_of(event.text)) in dumped(one)]
+            assert message["role"] == developer, message
+
+
+def still_bound(given: Body, body: Body) -> None:
+    """ANT-28: a thinking block that is sent again stands behind exactly what it was made with."""
+
+    def prefixes(of: Body) -> dict[str, str]:
+        head = dumped([of.get("system"), of.get("tools")])
+        found: dict[str, str] = {}
+        for at, message in enumerate(of["messages"]):
+            content = message.get("content")
+            for position, block in enumerate(content if isinstance(content, list) else ()):
+                if block.get("type") == "thinking":
+                    before = [of["messages"][:at], message["role"], content[:position]]
+                    found[dumped(block)] = head + dumped(before)
+        return found
+
+    made_with = prefixes(given)
+    for block, before in prefixes(body).items():
+        assert made_with.get(block) == before, f"bound to another prefix: {block}"
+
+
+def converted(story: Story, given: Body, out: Any, source: str, target: str, model: str | None) -> None:
+    """All of the above for one conversion with the default policy. `model`: by whose rules the output is judged."""
+    abroad = source != target
     accepted(out.body, target, model)
     reading = read(out.body, target)
-    words_meet(reading, story)
+    words_meet(reading, story, flagged=source == "anthropic")
     nothing_lost(out.body, out.report, story)
-    ids_in_order(reading, out.report, home=source == target, api=target, model=model)
+    ids_in_order(reading, out.report, home=not abroad, api=target, model=model)
+    if abroad and target == "anthropic":
+        anthropic_abroad(out.body, story)
+    if abroad and target == "openai-chat" and source != "kimi":
+        chat_abroad(out.body, story, "developer")
+    if abroad and target == "kimi":
+        chat_abroad(out.body, story, "user")
+    if not abroad and target == "anthropic" and model == "claude-fable-5-1" == given.get("model"):
+        still_bound(given, out.body)
+
+
+def home(given: Body, body: Body, api: str) -> None:
+    """At home a body that the judge takes comes back as it was: every field, in the same order, int and float apart."""
+    verdict = segue.check(given, api)
+    if verdict and not any(violation.rule == "KIM-01" for violation in verdict):
+        assert dumped(body) == dumped(given), "a lawful body was changed at home"
 
 
 def up_to_last_reply(body: Body) -> list[str]:

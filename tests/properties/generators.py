@@ -200,7 +200,7 @@ class Teller:
     def result(self, call: Call) -> Result:
         text = self.pick(f"Found {self.word()}", f'{{"ok": true, "w": "{self.word()}"}}', f"{self.word()}\n\n  ", "")
         error = self.chance(1)
-        lawful_picture = self.api in (None, "anthropic") and not (self.lawful and error)
+        lawful_picture = self.api in (None, "anthropic") and not (self.lawful and error) and not self.legacy
         picture = self.picture() if lawful_picture and self.chance(1) else None
         form = "parts" if text and self.chance(2) else "text"
         if not text and not picture and self.chance(5):

@@ -69,9 +69,10 @@ def _stories(told: list[tuple[Story, str]]) -> Iterator[str]:
     for story, source in told:
         for target in checks.TARGETS:
             try:
-                model = (*source_models(story, source), None)[0]
-                out: Any = segue.convert(spell(story, source, model), source=source, target=target)
-                checks.converted(story, out, source, target, model if source == target else None)
+                model = (*source_models(story, source), None)[-2]
+                body = spell(story, source, model)
+                out: Any = segue.convert(body, source=source, target=target)
+                checks.converted(story, body, out, source, target, model if source == target else None)
             except Exception as error:  # noqa: BLE001
                 yield f"a story in {source} → {target}: {str(error)[:200]}"
 

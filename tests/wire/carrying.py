@@ -25,7 +25,7 @@ def carry(
     known = identify(name or target.default_model)
     report = Report(target=target.name)
     transcript = render(request, target.demands(known), Policy(**policy), report, model=name)
-    names = NameMap(target.names)
+    names = NameMap(target.names(identify(None)))
     ids = IdMap.project(transcript, target.ids(known), names.render)
     return target.render_request(transcript, Projection(ids, names, report, fetch)), report
 
@@ -38,7 +38,7 @@ def told(reply: Reply, target: Wire) -> tuple[dict[str, Any], Report]:
     """A reply as the target's clients read it."""
     (message,) = pair([Message("ai", reply.blocks)])
     report = Report(target=target.name)
-    names = NameMap(target.names)
+    names = NameMap(target.names(identify(None)))
     ids = IdMap(target.ids(identify(target.default_model)), provider=target.provider, repeats=True)
     ids.add_messages([message], names.render)
     paired = Reply(

@@ -12,7 +12,8 @@ hint, and these rules decide:
 3. A result whose id no call of the history bears goes to the calls of that turn that have no id. On wires that pair by
    position it goes to any call that is still open there.
 4. What finds no open call is a duplicate if its content equals that of a result already there, else an orphan.
-5. A result that stands before its call waits, and takes that call if nothing else answered it.
+5. A result that stands before its call waits, and takes that call if nothing else answered it. If something did, it is
+   more likely the rest of a turn that was cut: a duplicate if it says the same, else an orphan.
 
 Canonical ids are given here too, since they need the turn: a call's id is made of its provider, raw id, name, turn key
 and index. A turn key is the message's own, or else a hash of the reply's calls with the occurrence counted.
@@ -92,15 +93,11 @@ class Pairer:
             blocks.append(block)
         return msgspec.structs.replace(message, blocks=tuple(blocks), turn_key=key) if changed else message
 
-    def key_for(self, calls: Sequence[ToolCall]) -> str:
-        """The turn key that a reply with these calls would get next; it counts as given only once it is fed."""
-        digest = reply_key(calls)
-        return f"turn-{digest}-{self._replies[digest]}"
-
     def _open_turn(self, message: Message, calls: Sequence[ToolCall]) -> _Turn:
         if message.turn_key is None:
-            turn = _Turn(self.key_for(calls))
-            self._replies[reply_key(calls)] += 1
+            digest = reply_key(calls)
+            turn = _Turn(f"turn-{digest}-{self._replies[digest]}")
+            self._replies[digest] += 1
         else:
             turn = _Turn(message.turn_key)
         self._turns.append(turn)
@@ -199,7 +196,12 @@ class Pairer:
                 if slot.answer is None and slot.call.origin.raw_id is not None:
                     self._unanswered[slot.call.origin.raw_id].append(slot)
         waiting = self._unanswered[response.origin.raw_id or ""]
-        return self._answer(waiting.popleft(), response) if waiting else (self._orphan(response), None)
+        if waiting:
+            return self._answer(waiting.popleft(), response)
+        for slot in self._newest_bearing[response.origin.raw_id or ""].slots:
+            if slot.answer is not None and same_content(response, slot.answer):
+                return self._answer(slot, response)
+        return self._orphan(response), None
 
 
 def _could_repeat(response: ToolResponse, slot: _Slot) -> bool:

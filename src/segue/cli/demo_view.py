@@ -54,11 +54,8 @@ def copies_table(copies: Sequence[Copy]) -> RenderableType:
 
 def carried() -> RenderableType:
     """The head of the journey."""
-    legend = Text()
-    legend.append(
-        "Every stop reads the bytes of the one before. Below: call, canonical id → id on this wire, result", "dim"
-    )
-    legend.append("\nMarks:", "dim")
+    words = "Every stop reads the bytes of the one before. Below: call, canonical id → id on this wire, result"
+    legend = Text(f"{words}\nMarks:", "dim")
     for outcome in ("result", "error", "synthetic"):
         mark, style = _OUTCOMES[outcome]
         legend.append(f"  {mark} {outcome}", style)

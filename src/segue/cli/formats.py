@@ -38,7 +38,7 @@ def _coloured(rows: Sequence[Sequence[str]]) -> str:
 
     table = Table(box=None, header_style="dim", pad_edge=False)
     for head, style in zip(_HEADS, ("bold cyan", "", "", "", "", "", "dim"), strict=True):
-        table.add_column(head, style=style, no_wrap=head == "name")
+        table.add_column(head, style=style, no_wrap=head != "title")
     for row in rows:
         table.add_row(*row)
-    return Screen().render(table)
+    return Screen(widest=160).render(table)

@@ -13,15 +13,13 @@ from segue.cli import streams
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_WIDEST = 100
-
 
 class Screen:
-    """The width and the colours of stdout; without a terminal 100 columns and none."""
+    """The width and the colours of stdout; without a terminal `widest` columns and no colour."""
 
-    def __init__(self, *, plain: bool = False) -> None:
+    def __init__(self, *, plain: bool = False, widest: int = 100) -> None:
         colour = streams.coloured() and not plain
-        width = min(shutil.get_terminal_size((_WIDEST, 25)).columns, _WIDEST)
+        width = min(shutil.get_terminal_size((widest, 25)).columns, widest)
         self._page = io.StringIO()
         self._console = Console(
             file=self._page,

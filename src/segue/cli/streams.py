@@ -65,7 +65,7 @@ def read(file: str) -> bytes:
     """The bytes of a file, or of stdin for `-`; nothing, a byte order mark and binary data are refused by name."""
     data = _read_stdin() if file == STDIO else _read_file(file)
     name = "stdin" if file == STDIO else file
-    if not data.strip():
+    if not data or data.isspace():
         raise Unreadable(f"{name} is empty; a JSON object is expected")
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
@@ -125,8 +125,8 @@ def say(message: str) -> None:
 
 def replace_file(file: str, data: bytes) -> None:
     """Writes a file beside the target and renames it; devices and pipes are written to directly."""
-    target = Path(os.path.realpath(file))
     try:
+        target = Path(os.path.realpath(file))
         found = target.stat() if target.exists() else None
         if found is None:
             _replace(target, data, 0o666 & ~_umask())

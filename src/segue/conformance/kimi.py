@@ -97,21 +97,23 @@ def _unanswered_by_order(request: ChatRequest) -> Iterator[Call]:
 # KIM-03
 @_table.rule("KIM-03")
 def results_asked_for(request: ChatRequest) -> Iterator[Finding]:
-    """A tool message names a call of the assistant message that its run follows; K3 goes by order instead."""
+    """A tool message names a call of the assistant message that its run follows; the old `function` role names none."""
     k3 = _is_k3(request.model)
-    severity: Severity = "risk" if k3 else "reject"
+    for message in request.messages:
+        if message.role == "function":
+            yield Finding(f"{message.path}.role", "a function message has no tool_call_id; a tool message is expected")
     for result in request.orphans:
         # KIM-08 speaks about those without a name.
         if not k3 or _named(result):
             seen = f"the result of {quoted(result.id)} follows no assistant message with tool_calls"
-            yield Finding(result.path, seen, severity)
+            yield Finding(result.path, seen)
     for turn in request.rounds:
         asked = turn.call_ids()
         for position, result in enumerate(turn.results):
             if text_of(result.id) in asked or (k3 and _unresolvable(turn, position, result)):
                 continue
             seen = quoted(result.id) if is_text(result.id) else f"tool_call_id is {kind(result.id)} and"
-            yield Finding(f"{result.path}.tool_call_id", f"{seen} names no call of the message before", severity)
+            yield Finding(f"{result.path}.tool_call_id", f"{seen} names no call of the message before")
 
 
 # KIM-04

@@ -141,6 +141,10 @@ def names_lawful(request: ChatRequest) -> Iterator[Finding]:
         # OAI-CHAT-09 speaks about replayed names that are missing.
         if call.is_function and is_text(call.function.get("name")):
             yield from _name_findings(f"{call.path}.function.name", call.function["name"], request.model)
+    for message in request.messages:
+        old = message.data.get("function_call")
+        if is_object(old) and is_text(old.get("name")):
+            yield from _name_findings(f"{message.path}.function_call.name", old["name"], request.model)
 
 
 def _name_findings(path: str, name: object, model: Model) -> Iterator[Finding]:

@@ -73,17 +73,18 @@ def _in_message(draft: Draft, message: Message, block: Block) -> Block:
 
 def _in_result(draft: Draft, response: ToolResponse) -> tuple[ToolResponse, list[Block]]:
     """The response as the target can have it, and what has to stand after the results instead."""
-    if draft.at_home(response) or not any(isinstance(block, Media | Opaque) for block in response.content or ()):
+    if not any(isinstance(block, Media | Opaque) for block in response.content or ()):
         return response, []
     allowed = draft.demands.media_results
-    if response.error and not draft.demands.media_in_errors:
+    if response.error and not draft.demands.media_in_errors and not draft.at_home(response):
         allowed = frozenset[str]()
     kept: list[Block] = []
     moved: list[Block] = []
     for block in response.content or ():
-        if not isinstance(block, Media | Opaque) or draft.at_home(block):
+        home = draft.at_home(block)
+        if not isinstance(block, Media | Opaque) or (home and isinstance(block, Opaque)):
             kept.append(block)
-        elif not isinstance(block, Media) or not _sayable(block):
+        elif not isinstance(block, Media) or not (home or _sayable(block)):
             kept.append(_unsupported(draft, block))
         elif block.kind in allowed:
             kept.append(block)
@@ -115,13 +116,23 @@ def empties(draft: Draft) -> Draft:
     messages: list[Message] = []
     for message in draft.messages:
         if draft.demands.empty_text == "refused":
-            kept = tuple(block for block in message.blocks if not (isinstance(block, Text) and not block.text))
-            message = message if len(kept) == len(message.blocks) else message.holding(kept)
+            kept = tuple(_without_empty_parts(b) for b in message.blocks if not (isinstance(b, Text) and not b.text))
+            same = len(kept) == len(message.blocks) and all(a is b for a, b in zip(kept, message.blocks, strict=True))
+            message = message if same else message.holding(kept)
         if _says_nothing(draft, message):
             draft.report.add("dropped", f"an empty message of speaker {message.speaker}", subject=message.speaker)
         else:
             messages.append(message)
     return draft.with_messages(messages)
+
+
+def _without_empty_parts(block: Block) -> Block:
+    """A result may be empty, but not have an empty part."""
+    if not isinstance(block, ToolResponse) or not block.content:
+        return block
+    alone = len(block.content) == 1 and block.content[0].native is None
+    kept = tuple(part for part in block.content if alone or not (isinstance(part, Text) and not part.text))
+    return block if len(kept) == len(block.content) else edited(block, content=kept)
 
 
 def _says_nothing(draft: Draft, message: Message) -> bool:

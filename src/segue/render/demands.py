@@ -24,6 +24,8 @@ class Demands(Struct, frozen=True):
     """One message a result, or all results of a turn in one message with the human's words after them."""
     by_position: bool = False
     """Results are paired with calls by their order; an id that fits no call does not matter."""
+    loose_without_id: bool = False
+    """Calls and results of a type that never had an id are not checked against each other: at home they stay."""
     unique_ids: Literal["turn", "conversation"] = "turn"
     own_id: str = r".+"
     """The pattern of ids that the target takes back as they are."""
@@ -45,6 +47,8 @@ class Demands(Struct, frozen=True):
     reasoning: Literal["none", "signed", "plain"] = "none"
     """What of its own reasoning the target takes back: nothing, what it signed, or its plain text."""
     reasoning_bound: Literal["provider", "model", "prefix"] = "provider"
+    reasoning_alone: bool = True
+    """Whether a message may hold reasoning and nothing else."""
     reasoning_on_calls: Literal["never", "asked", "default"] = "never"
     """Every message with calls must carry reasoning (a placeholder where there is none): while it is asked for, or
     unless it is switched off."""

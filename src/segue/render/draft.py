@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TypeGuard
 
 import msgspec
 from msgspec import Struct
@@ -12,7 +13,7 @@ from segue.canonical.request import Options, Reasoning, Request, Tool
 from segue.render.demands import Demands, Policy
 from segue.render.report import Report
 
-__all__ = ["Draft", "is_client_call", "is_client_response", "regrouped"]
+__all__ = ["Draft", "loose_ids", "regrouped", "thinks"]
 
 
 class Draft(Struct, frozen=True):
@@ -27,10 +28,20 @@ class Draft(Struct, frozen=True):
     messages: tuple[Message, ...]
     tools: tuple[Tool, ...]
     options: Options
+    loose: frozenset[str] = frozenset()
+    """Ids of calls that nobody has to pair: see `Demands.loose_without_id`."""
 
     def at_home(self, value: Message | Block) -> bool:
         """Whether this came from the very API it goes to."""
         return value.native is not None and value.native.api == self.demands.api
+
+    def pairs_call(self, block: Block) -> TypeGuard[ToolCall]:
+        """Whether this is a call that the client has to answer."""
+        return isinstance(block, ToolCall) and block.kind != "hosted" and block.id not in self.loose
+
+    def pairs_result(self, block: Block) -> TypeGuard[ToolResponse]:
+        """Whether this is the answer to such a call, or claims to be."""
+        return isinstance(block, ToolResponse) and not block.hosted and block.call_id not in self.loose
 
     @property
     def home(self) -> bool:
@@ -66,13 +77,20 @@ def _mapped(message: Message, change: Callable[[Message, Block], Iterable[Block]
     return message.holding(blocks)
 
 
-def is_client_call(block: Block) -> bool:
-    """A call that the client has to answer."""
-    return isinstance(block, ToolCall) and block.kind != "hosted"
+def loose_ids(draft: Draft) -> frozenset[str]:
+    """The calls, and results without a call, of types without an id that are at home where nobody checks them."""
+    if not draft.demands.loose_without_id:
+        return frozenset()
+    blocks = [block for message in draft.messages for block in message.blocks]
+    calls = {block.id: block for block in blocks if isinstance(block, ToolCall)}
+    results = {
+        block.call_id for block in blocks if isinstance(block, ToolResponse) and _without_id(draft, block)
+    } - calls.keys()
+    return frozenset({call_id for call_id, call in calls.items() if _without_id(draft, call)} | results)
 
 
-def is_client_response(block: Block) -> bool:
-    return isinstance(block, ToolResponse) and not block.hosted
+def _without_id(draft: Draft, block: ToolCall | ToolResponse) -> bool:
+    return block.origin.identity == "absent" and draft.at_home(block)
 
 
 def regrouped(message: Message, belongs: Callable[[Block], str]) -> list[Message]:

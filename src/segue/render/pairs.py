@@ -10,7 +10,7 @@ from segue.canonical.blocks import Block, Message, State, Text, Thinking, ToolCa
 from segue.canonical.jsontext import write_text
 from segue.canonical.pairing import same_content
 from segue.render.demands import TEXTS
-from segue.render.draft import Draft, is_client_call, is_client_response, regrouped
+from segue.render.draft import Draft, regrouped
 
 __all__ = ["complete", "hosted", "orphans", "place", "settle", "speakers"]
 
@@ -22,10 +22,16 @@ def speakers(draft: Draft) -> Draft:
 
     def parts(message: Message) -> list[Message]:
         if message.speaker == "ai":
-            return regrouped(message, lambda block: "tool" if is_client_response(block) else "ai")
+            return regrouped(
+                message, lambda block: "tool" if isinstance(block, ToolResponse) and not block.hosted else "ai"
+            )
         return regrouped(message, lambda block: _speaker(block, message))
 
     return draft.with_messages(part for message in draft.messages for part in parts(message))
+
+
+def _in_reply(block: Block) -> str:
+    return "tool" if isinstance(block, ToolResponse) and not block.hosted else "ai"
 
 
 def _speaker(block: Block, message: Message) -> str:
@@ -38,49 +44,57 @@ def _speaker(block: Block, message: Message) -> str:
 
 def hosted(draft: Draft) -> Draft:
     """What a provider ran itself stays as it is at home; abroad policy decides what becomes of it."""
-    abroad = sum(
-        isinstance(block, ToolCall) and _is_hosted(block) and not draft.at_home(block)
-        for message in draft.messages
-        for block in message.blocks
-    )
-    if not any(_is_hosted(b) and not draft.at_home(b) for message in draft.messages for b in message.blocks):
+    abroad = _ran_abroad(draft)
+    if not abroad:
         return draft
     if draft.policy.hosted == "pair":
         answered = {b.call_id for message in draft.messages for b in message.blocks if isinstance(b, ToolResponse)}
-        return draft.with_messages(part for message in draft.messages for part in _as_pairs(draft, message, answered))
-    draft.report.add("text" if draft.policy.hosted == "text" else "dropped", f"{abroad} tool runs of the provider")
-    return draft.map_blocks(
-        lambda _message, block: (
-            _hosted_text(draft, block) if _is_hosted(block) and not draft.at_home(block) else [block]
+        return draft.with_messages(
+            part for message in draft.messages for part in _as_pairs(draft, message, abroad, answered)
         )
+    draft.report.add(
+        "text" if draft.policy.hosted == "text" else "dropped", f"{len(abroad)} tools that the provider ran"
+    )
+    return draft.map_blocks(
+        lambda _message, block: _hosted_text(draft, block) if _hosted_id(block) in abroad else [block]
     )
 
 
-def _is_hosted(block: Block) -> bool:
-    return (isinstance(block, ToolCall) and block.kind == "hosted") or (
-        isinstance(block, ToolResponse) and block.hosted
-    )
+def _ran_abroad(draft: Draft) -> frozenset[str]:
+    """The calls that a provider ran, less those that go back to it whole."""
+    found: set[str] = set()
+    for message in draft.messages:
+        for block in message.blocks:
+            run_id = _hosted_id(block)
+            if run_id and not (draft.at_home(block) and block.native is not None and block.native.intact):
+                found.add(run_id)
+    return frozenset(found)
 
 
-def _as_pairs(draft: Draft, message: Message, answered: set[str]) -> list[Message]:
+def _hosted_id(block: Block) -> str:
+    """The id of a call that a provider ran, from either side of it."""
+    if isinstance(block, ToolCall) and block.kind == "hosted":
+        return block.id
+    return block.call_id if isinstance(block, ToolResponse) and block.hosted else ""
+
+
+def _as_pairs(draft: Draft, message: Message, abroad: frozenset[str], answered: set[str]) -> list[Message]:
     """The message with its provider-run calls as calls like any other; cut after each result."""
-    if all(draft.at_home(block) or not _is_hosted(block) for block in message.blocks):
+    if not any(_hosted_id(block) in abroad for block in message.blocks):
         return [message]
     blocks: list[Block] = []
     for block in message.blocks:
-        if isinstance(block, ToolCall) and block.kind == "hosted":
-            block = msgspec.structs.replace(block, kind="function", native=None)
-            draft.report.add(
-                "text", "a tool run by the provider is told as a call", call_id=block.id, subject=block.name
-            )
+        if _hosted_id(block) not in abroad:
             blocks.append(block)
-            if block.id not in answered:
-                blocks.append(block.respond(TEXTS.undisclosed, synthetic="output not disclosed"))
-            continue
-        if isinstance(block, ToolResponse) and block.hosted:
-            block = msgspec.structs.replace(block, hosted=False, native=None)
-        blocks.append(block)
-    return regrouped(message.holding(tuple(blocks)), lambda block: "tool" if is_client_response(block) else "ai")
+        elif isinstance(block, ToolCall):
+            call = msgspec.structs.replace(block, kind="function", native=None)
+            draft.report.add("text", "a tool run by the provider is told as a call", call_id=call.id, subject=call.name)
+            blocks.append(call)
+            if call.id not in answered:
+                blocks.append(call.respond(TEXTS.undisclosed, synthetic="output not disclosed"))
+        elif isinstance(block, ToolResponse):
+            blocks.append(msgspec.structs.replace(block, hosted=False, native=None))
+    return regrouped(message.holding(tuple(blocks)), _in_reply)
 
 
 def _hosted_text(draft: Draft, block: Block) -> list[Block]:
@@ -119,7 +133,7 @@ def settle(draft: Draft) -> Draft:
         return draft
 
     def keep(_message: Message, block: Block) -> list[Block]:
-        if not isinstance(block, ToolResponse) or block.hosted or block.call_id not in crowded:
+        if not draft.pairs_result(block) or block.call_id not in crowded:
             return [block]
         best = chosen[block.call_id]
         if block is best and state_of(block) != "pending":
@@ -156,12 +170,7 @@ def _why_not(block: ToolResponse, best: ToolResponse) -> str:
 
 
 def _client_responses(draft: Draft) -> Iterator[ToolResponse]:
-    return (
-        block
-        for message in draft.messages
-        for block in message.blocks
-        if isinstance(block, ToolResponse) and not block.hosted
-    )
+    return (block for message in draft.messages for block in message.blocks if draft.pairs_result(block))
 
 
 def orphans(draft: Draft) -> Draft:
@@ -173,7 +182,7 @@ def orphans(draft: Draft) -> Draft:
         draft.report.add("dropped", f"this body goes on from {draft.request.continues}, which it does not hold")
 
     def is_orphan(block: Block) -> bool:
-        return isinstance(block, ToolResponse) and block.call_id not in called
+        return isinstance(block, ToolResponse) and block.call_id not in called and block.call_id not in draft.loose
 
     messages: list[Message] = []
     for message in draft.messages:
@@ -212,7 +221,7 @@ def complete(draft: Draft) -> Draft:
     messages: list[Message] = []
     for position, message in enumerate(draft.messages):
         messages.append(message)
-        missing = [call for call in _client_calls(message) if call.id not in answered]
+        missing = [call for call in _client_calls(draft, message) if call.id not in answered]
         if not missing or (draft.policy.pending == "keep" and position == last):
             continue
         messages.append(Message("tool", tuple(_made_up(draft, call) for call in missing), turn_key=message.turn_key))
@@ -233,7 +242,7 @@ def place(draft: Draft) -> Draft:
         asked = {
             position: calls
             for position in range(start, stop)
-            if (calls := [call for call in _client_calls(draft.messages[position]) if call.id in responses])
+            if (calls := [call for call in _client_calls(draft, draft.messages[position]) if call.id in responses])
         }
         expected = [call.id for calls in asked.values() for call in calls]
         if expected and not _stands_well(draft, start, stop, expected):
@@ -252,8 +261,8 @@ def place(draft: Draft) -> Draft:
     return draft.with_messages(messages)
 
 
-def _client_calls(message: Message) -> list[ToolCall]:
-    return [block for block in message.blocks if isinstance(block, ToolCall) and is_client_call(block)]
+def _client_calls(draft: Draft, message: Message) -> list[ToolCall]:
+    return [block for block in message.blocks if draft.pairs_call(block)]
 
 
 def _reply_runs(draft: Draft) -> Iterator[tuple[int, int]]:

@@ -40,7 +40,7 @@ from segue.canonical.blocks import calls_of
 from segue.canonical.request import Request, Tool
 from segue.render.content import empties, errors, media
 from segue.render.demands import Demands, Policy
-from segue.render.draft import Draft
+from segue.render.draft import Draft, loose_ids
 from segue.render.pairs import complete, hosted, orphans, place, settle, speakers
 from segue.render.reasoning import bound, open_exchange, placeholders, reasoning
 from segue.render.report import Report
@@ -113,6 +113,7 @@ def render(
         tools=request.tools,
         options=request.options,
     )
+    draft = msgspec.structs.replace(draft, loose=loose_ids(draft))
     report.seen.extend(call.id for message in request.messages for call in calls_of(message))
     for step in PASSES:
         draft = step(draft)

@@ -5,7 +5,7 @@ Reasoning never breaks a pair: these passes touch `Thinking` blocks and options,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -29,7 +29,7 @@ from segue.canonical.jsontext import write_sorted
 from segue.canonical.request import Reasoning, Tool
 from segue.models import same_model
 from segue.render.demands import TEXTS
-from segue.render.draft import Draft, is_client_call, thinks
+from segue.render.draft import Draft, thinks
 from segue.render.transcript import Transcript
 
 __all__ = ["bound", "open_exchange", "placeholders", "prefix_digests", "reasoning", "sent_digest"]
@@ -49,6 +49,8 @@ def reasoning(draft: Draft) -> Draft:
 def _stays(draft: Draft, message: Message) -> bool:
     """Whether all reasoning of a message may go back. ANT-25: all of it or none."""
     if draft.policy.reasoning == "none":
+        return False
+    if not draft.demands.reasoning_alone and all(isinstance(block, Thinking) for block in message.blocks):
         return False
     if draft.demands.reasoning == "none":
         return draft.at_home(message) and draft.policy.reasoning == "native"
@@ -126,7 +128,7 @@ def bound(draft: Draft) -> Draft:
 def _dropped_from(draft: Draft, start: int) -> Draft:
     draft.report.add("reasoning", "what came before bound reasoning has changed: it and all after it are left out")
     messages = [
-        message.holding(tuple(block for block in message.blocks if not isinstance(block, Thinking)))
+        message.holding(tuple(made for block in message.blocks for made in _told(draft, block)))
         if position >= start and thinks(message)
         else message
         for position, message in enumerate(draft.messages)
@@ -204,7 +206,7 @@ def open_exchange(draft: Draft) -> Draft:
     if demands.reasoning_refuses_tools and any(tool.kind == "function" for tool in draft.tools):
         return _switched_off(draft, "this model takes no reasoning beside functions here")
     # ANT-24
-    if demands.reasoning_opens_loop and not _adapts(draft) and _opens_without_thinking(draft.messages):
+    if demands.reasoning_opens_loop and not _adapts(draft) and _opens_without_thinking(draft):
         return _switched_off(draft, "the open exchange does not begin with reasoning")
     return draft
 
@@ -214,16 +216,21 @@ def _adapts(draft: Draft) -> bool:
     return asked.adaptive or (draft.demands.reasoning_adapts and asked.budget is None)
 
 
-def _opens_without_thinking(messages: Iterable[Message]) -> bool:
-    opener: Message | None = None
-    for message in messages:
+def _opens_without_thinking(draft: Draft) -> bool:
+    """Whether the reply that opens the current exchange has calls and does not begin with reasoning.
+
+    Neighbours count as one reply.
+    """
+    opener: list[Block] = []
+    closed = False
+    for message in draft.messages:
         if message.speaker == "ai":
-            opener = opener or message
-        elif message.speaker == "human" or any(not isinstance(block, ToolResponse) for block in message.blocks):
-            opener = None
-    if opener is None or not any(is_client_call(block) for block in opener.blocks):
-        return False
-    return not isinstance(opener.blocks[0], Thinking)
+            opener += () if closed else message.blocks
+        elif all(isinstance(block, ToolResponse) for block in message.blocks):
+            closed = bool(opener)
+        else:
+            opener, closed = [], False
+    return any(draft.pairs_call(block) for block in opener) and not isinstance(opener[0], Thinking)
 
 
 def _switched_off(draft: Draft, why: str) -> Draft:

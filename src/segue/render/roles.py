@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import filterfalse
 
 import msgspec
 
-from segue.canonical.blocks import Block, Message, Text, Thinking, ToolCall, ToolResponse, edited
+from segue.canonical.blocks import Block, Message, Text, ToolCall, ToolResponse, edited
 from segue.render.demands import TEXTS
-from segue.render.draft import Draft, is_client_call, is_client_response, thinks
+from segue.render.draft import Draft, thinks
 
 __all__ = ["bridges", "ends", "grouping", "merging", "system_text"]
 
@@ -104,8 +105,10 @@ def _side(message: Message) -> str:
 
 
 def _results_first(blocks: list[Block]) -> tuple[Block, ...]:
-    results = [block for block in blocks if is_client_response(block)]
-    return (*results, *(block for block in blocks if not is_client_response(block)))
+    def is_result(block: Block) -> bool:
+        return isinstance(block, ToolResponse) and not block.hosted
+
+    return (*filter(is_result, blocks), *filterfalse(is_result, blocks))
 
 
 def bridges(draft: Draft) -> Draft:
@@ -142,28 +145,36 @@ def _beginning(draft: Draft) -> Draft:
 
 def _ending(draft: Draft) -> Draft:
     demands = draft.demands
-    if demands.ending == "free":
-        return draft
     if not any(message.speaker != "system" for message in draft.messages):
-        return draft if draft.home and not draft.request.messages else _with_tail(draft)
-    last = draft.messages[-1]
-    if last.speaker != "ai" or any(is_client_call(block) for block in last.blocks):
+        emptied = any(message.speaker != "system" for message in draft.request.messages)
+        return _with_tail(draft) if emptied or (demands.ending != "free" and not draft.home) else draft
+    position = len(draft.messages) - 1
+    # An empty message at home counts for nothing where neighbours of one role are one.
+    while position and not draft.messages[position].blocks and draft.messages[position - 1].speaker == "ai":
+        position -= 1
+    last = draft.messages[position]
+    if demands.ending == "free" or last.speaker != "ai" or any(draft.pairs_call(block) for block in last.blocks):
         return draft
-    last = _without_final_thinking(draft, last)
     if not _may_end(draft, last):
         return _with_tail(draft)
     if demands.ending == "prefill" and not demands.blank_ending:
         last = _trimmed(draft, last)
-    if last.blocks or draft.messages[-1] is last:
-        return draft.with_messages((*draft.messages[:-1], last))
-    return _ending(draft.with_messages(draft.messages[:-1]))
+    if last.blocks or draft.messages[position] is last:
+        return draft.with_messages((*draft.messages[:position], last, *draft.messages[position + 1 :]))
+    return _ending(draft.with_messages(draft.messages[:position]))
 
 
 def _may_end(draft: Draft, last: Message) -> bool:
     """Whether an assistant's message may be the end: as a prefill, or as a pause in the provider's tools."""
     if not draft.at_home(last):
         return False
-    if not last.blocks or _pauses(last):
+    if not last.blocks:
+        return True
+    off = draft.options.reasoning is not None or draft.demands.ending == "prefill"
+    # ANT-27
+    if thinks(last) and not draft.demands.reasoning_at_end and off and not draft.reasoning_on:
+        return False
+    if _pauses(last):
         return True
     return draft.demands.ending == "prefill" and (draft.demands.prefill_while_reasoning or not draft.reasoning_on)
 
@@ -173,16 +184,6 @@ def _pauses(message: Message) -> bool:
     return (isinstance(block, ToolCall) and block.kind == "hosted") or (
         isinstance(block, ToolResponse) and block.hosted
     )
-
-
-def _without_final_thinking(draft: Draft, last: Message) -> Message:
-    """No reasoning in a final message while reasoning is off (ANT-27)."""
-    if draft.demands.reasoning_at_end or draft.reasoning_on or not thinks(last) or not _may_end(draft, last):
-        return last
-    if draft.demands.ending != "prefill" and draft.options.reasoning is None:
-        return last
-    draft.report.add("reasoning", "reasoning in the final message, while reasoning is off: left out")
-    return last.holding(tuple(block for block in last.blocks if not isinstance(block, Thinking)))
 
 
 def _trimmed(draft: Draft, last: Message) -> Message:

@@ -74,10 +74,10 @@ def _signs(body: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _message_signs(message: Mapping[str, Any]) -> Iterator[str]:
-    if message.get("role") in ("tool", "function", "developer") or message.get("tool_calls"):
+    if str(message.get("role")) in ("tool", "function", "developer") or message.get("tool_calls"):
         yield "openai-chat"
     for part in _objects(message.get("content")):
-        kind = part.get("type")
+        kind = str(part.get("type"))
         if kind in _CHAT_PARTS:
             yield "openai-chat"
         elif kind in _ANTHROPIC_BLOCKS:

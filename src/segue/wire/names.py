@@ -31,7 +31,7 @@ class NameRule(Struct, frozen=True):
     home_limit: int = 0
 
     def at_home(self) -> NameRule:
-        return NameRule(self.allowed + self.home_allowed, max(self.limit, self.home_limit))
+        return NameRule(self.home_allowed + self.allowed, max(self.limit, self.home_limit))
 
     def project(self, name: str) -> str:
         if re.fullmatch(rf"[{self.allowed}]{{1,{self.limit}}}", name):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from segue.conformance.anthropic.request import MCP_RESULT, SERVER_RESULTS, AnthropicRequest, Block, Turn
 from segue.conformance.rule import Finding, Table
-from segue.conformance.values import is_text, kind, quoted
+from segue.conformance.values import is_object, is_text, kind, quoted
 
 __all__ = ["table"]
 
@@ -104,7 +104,11 @@ def results_first(request: AnthropicRequest) -> Iterator[Finding]:
 def results_asked_for(request: AnthropicRequest) -> Iterator[Finding]:
     """A tool_result is the user's and names a tool_use of the assistant message right before."""
     remote = {block.id for block in request.of("mcp_tool_use") if is_text(block.id)}
+    thread = request.body.get("thread")
     for before, turn, _ in _with_neighbours(request):
+        # A thread that goes on: the calls of its first message lie with the provider.
+        if turn is request.turns[0] and is_object(thread) and thread.get("type") == "continue":
+            continue
         asked = before.ids("tool_use") if before.role == "assistant" else set[str]()
         for block in _results(turn):
             name = block.tool_use_id

@@ -5,6 +5,7 @@ At home a block whose fragment is intact goes out as that very object; only ids 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, assert_never, cast
 
@@ -42,6 +43,8 @@ from segue.wire.overlay import unmodelled
 from segue.wire.tools import render_arguments_object
 
 __all__ = ["API", "own_fragment", "parse_content", "render_block", "with_rest"]
+
+_SERVER_ID = re.compile("srvtoolu_[a-zA-Z0-9_]+")
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -118,12 +121,14 @@ def _parse_tool_use(block: JsonObject, model: str | None) -> Block:
 
 
 def _parse_hosted_call(block: JsonObject, model: str | None) -> Block:
+    # ANT-02: under another id the block can't go home as it is
+    intact = block["type"] != "server_tool_use" or _SERVER_ID.fullmatch(str(block.get("id"))) is not None
     return ToolCall(
         _needed_text(block, "name"),
         block.get("input"),
         kind="hosted",
         origin=_origin(block.get("id"), model),
-        native=Native(API, block),
+        native=Native(API, block, intact and isinstance(block.get("input"), dict)),
     )
 
 

@@ -24,6 +24,7 @@ from segue.wire.overlay import laid_over
 __all__ = ["parse_request", "render_message", "render_request"]
 
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system"}
+_BY_MODEL = frozenset({"thinking", "temperature", "top_p", "top_k"})
 _ROLES: dict[Speaker, str] = {"human": "user", "tool": "user", "ai": "assistant", "system": "system"}
 
 
@@ -67,7 +68,9 @@ def _parse_message(value: object, model: str | None) -> Message:
     blocks = _parse_message_content(message.get("content"), speaker, model)
     if speaker == "human" and any(isinstance(block, ToolResponse) and not block.hosted for block in blocks):
         speaker = "tool"
-    intact = all(block.native is None or block.native.intact for block in blocks)
+    # ANT-16: null is refused.
+    intact = "content" in message and message["content"] is not None
+    intact = intact and all(block.native is None or block.native.intact for block in blocks)
     return Message(speaker, blocks, native=Native(API, message, intact))
 
 
@@ -204,6 +207,12 @@ def _lay_options(fragment: Mapping[str, Any], transcript: Transcript, projection
     projection.report.findings.extend(finding for finding in new.findings if finding not in known.findings)
     before["model"], after["model"] = request.model, transcript.model
     body = laid_over(fragment, before, after)
+    # What the target refuses was perhaps never sayable to the model that the body names either.
+    if request.model != transcript.model:
+        for key in _BY_MODEL - after.keys():
+            body.pop(key, None)
+    if request.options.reasoning != transcript.options.reasoning:
+        _put(body, "thinking", after.get("thinking"))
     for key in ("output_config", "metadata", "thinking"):
         inner = fragment.get(key)
         if not isinstance(inner, dict) or before.get(key) == after.get(key):

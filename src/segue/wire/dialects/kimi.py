@@ -45,6 +45,7 @@ def _demands(model: Model) -> Demands:
         # KIM-06
         empty_text="refused",
         # KIM-05
+        reasoning_alone=False,
         empty_messages=frozenset({"human", "system"}),
         media_human=frozenset({"image"}),
     )

@@ -56,6 +56,7 @@ def _demands(model: Model) -> Demands:
     return Demands(
         "openai-chat",
         "openai",
+        loose_without_id=True,
         # OAI-CHAT-06
         unique_ids="turn",
         own_id=_IDS.lawful,
@@ -111,6 +112,7 @@ _OPENAI = ChatDialect(
     names=_names,
     developer=True,
     custom_tools=True,
+    old_calls=True,
     refusals=True,
     media=_MEDIA,
     limit_key="max_completion_tokens",

@@ -60,7 +60,7 @@ def parse_legacy_call(entry: JsonObject, dialect: ChatDialect, model: str | None
         arguments,
         arguments_text=text,
         origin=Origin(dialect.provider, model, identity="absent"),
-        native=Native(dialect.name, entry, intact),
+        native=Native(dialect.name, entry, intact) if dialect.old_calls else None,
     )
 
 
@@ -81,9 +81,9 @@ def _name_of(detail: JsonObject, path: str) -> str:
 # ----------------------------------------------------------------------------------------------------------- rendering
 
 
-def is_legacy(call: ToolCall, home: Native | None) -> bool:
+def is_legacy(call: ToolCall, home: Native | None, out: Spelling) -> bool:
     """Whether this is a `function_call`, which has no id and no type."""
-    return home is not None and call.origin.identity == "absent" and "name" in home.fragment
+    return out.dialect.old_calls and home is not None and call.origin.identity == "absent"
 
 
 def render_legacy_call(call: ToolCall, out: Spelling) -> JsonObject:

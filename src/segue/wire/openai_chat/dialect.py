@@ -53,6 +53,8 @@ class ChatDialect(Struct, frozen=True):
     developer: bool = False
     """Whether the role `developer` exists."""
     custom_tools: bool = False
+    old_calls: bool = False
+    """Whether `function_call` and the role `function`, which know no ids, are still understood."""
     refusals: bool = False
     """Whether a refusal has a key of its own."""
     named_results: bool = False

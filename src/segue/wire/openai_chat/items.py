@@ -110,6 +110,8 @@ def _assistant_is_lawful(message: JsonObject, dialect: ChatDialect) -> bool:
     key = dialect.reasoning_key
     if key is not None and key not in message and ("reasoning" in message or "reasoning_content" in message):
         return False
+    if message.get("function_call") and not dialect.old_calls:
+        return False
     content = message.get("content")
     if isinstance(content, str) or content:
         return True
@@ -123,6 +125,7 @@ def _parse_result(message: JsonObject, role: str, dialect: ChatDialect, model: s
     blocks = (Text(content),) if isinstance(content, str) else tuple(parse_content(content, dialect.name))
     # OAI-CHAT-11: a tool message must have content; only the old `function` message may hold null.
     intact = isinstance(content, str) or bool(blocks) or (role == "function" and "content" in message)
+    intact = intact and (role == "tool" or dialect.old_calls)
     native = Native(dialect.name, message, intact)
     raw_id = raw_id_or_none(message.get("tool_call_id"))
     identity = "absent" if role == "function" else "natural" if raw_id else "synthetic"
@@ -198,7 +201,7 @@ def render_assistant(blocks: Sequence[Block], out: Spelling, reasoning_key: str 
         if isinstance(block, Thinking):
             thoughts.append(block.text)
         elif isinstance(block, ToolCall):
-            if is_legacy(block, home):
+            if is_legacy(block, home, out):
                 extra["function_call"] = render_legacy_call(block, out)
             else:
                 calls.append(render_call(block, out))
@@ -232,7 +235,7 @@ def render_assistant_at_home(blocks: Sequence[Block], fragment: Mapping[str, Any
     for block in blocks:
         if not isinstance(block, ToolCall):
             continue
-        if is_legacy(block, out.home(block.native)):
+        if is_legacy(block, out.home(block.native), out):
             old = render_legacy_call(block, out)
             if old is not fragment.get("function_call"):
                 changes["function_call"] = old
@@ -259,9 +262,10 @@ def _render_results(message: Message, out: Spelling) -> Iterator[JsonObject]:
 
 
 def _render_result(response: ToolResponse, out: Spelling) -> JsonObject:
-    legacy = response.call_id in out.legacy
-    role = "function" if legacy else "tool"
     home = out.home(response.native)
+    alone = home is not None and home.intact and response.call_id not in out.ids
+    legacy = response.call_id in out.legacy or alone
+    role = "function" if legacy else "tool"
     key, value = (
         ("name", out.spell(response.name or "")) if legacy else ("tool_call_id", out.ids.render(response.call_id))
     )

@@ -152,7 +152,7 @@ def _lay_list(body: JsonObject, key: str, items: list[JsonObject]) -> None:
     given = cast("list[object]", body[key]) if isinstance(body.get(key), list) else []
     if len(given) == len(items) and all(a is b for a, b in zip(items, given, strict=True)):
         return
-    if items:
+    if items or key == "messages":
         body[key] = items
     else:
         del body[key]
