@@ -34,6 +34,7 @@ from tests.conversations.build import (
     use,
     user,
 )
+from tests.conversations.replies import anthropic_reply, chat_reply
 from tests.conversations.table import BY_NAME
 from tests.properties.checks import INTERRUPTED, TARGETS
 from tests.properties.readers import read
@@ -331,33 +332,6 @@ def test_tools_are_declared_to_kimi_in_the_openai_form() -> None:
 # ------------------------------------------------------------------------------------------- switching conversations
 
 
-def openai_reply(*entries: Any, content: Any = None, model: str = "gpt-4.1") -> dict:
-    message = {"role": "assistant", "content": content, **({"tool_calls": list(entries)} if entries else {})}
-    finish = "tool_calls" if entries else "stop"
-    return {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 1,
-        "model": model,
-        "choices": [{"index": 0, "message": message, "finish_reason": finish, "logprobs": None}],
-        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-    }
-
-
-def anthropic_reply(*blocks: Any, model: str = "claude-opus-4-6") -> dict:
-    called = any(block["type"] == "tool_use" for block in blocks)
-    return {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "model": model,
-        "content": list(blocks),
-        "stop_reason": "tool_use" if called else "end_turn",
-        "stop_sequence": None,
-        "usage": {"input_tokens": 1, "output_tokens": 1},
-    }
-
-
 K2_MODEL = "kimi-k2-0905-preview"
 
 
@@ -371,7 +345,7 @@ def _play(conversation: Any, reply: dict, source: str, *contents: str) -> None:
 def _k2_rounds(conversation: Any, rounds: int, *, restart: bool = False) -> None:
     for number in range(rounds):
         index = 0 if restart else 2 * number
-        reply = openai_reply(
+        reply = chat_reply(
             call(f"functions.read_file:{index}", "read_file", {"path": f"r{number}"}),
             call(f"functions.glob:{index + 1}", "glob", {"path": f"g{number}"}),
             model=K2_MODEL,
@@ -414,13 +388,13 @@ def test_switch_from_k2(target: str) -> None:
 def test_switch_from_openai_to_k2() -> None:
     conversation = segue.Conversation(system="Be brief.", tools=[function("read_file")])
     conversation.add_user("Go.")
-    _play(conversation, openai_reply(call("call_a", "read_file", {"path": "a"})), "openai-chat", "A")
-    _play(conversation, openai_reply(call("call_b", "read_file", {"path": "b"})), "openai-chat", "B")
+    _play(conversation, chat_reply(call("call_a", "read_file", {"path": "a"})), "openai-chat", "A")
+    _play(conversation, chat_reply(call("call_b", "read_file", {"path": "b"})), "openai-chat", "B")
     assert _said(conversation, "kimi", K2_MODEL) == [
         ("functions.read_file:0", "a", "A"),
         ("functions.read_file:1", "b", "B"),
     ]
-    reply = openai_reply(call("functions.read_file:2", "read_file", {"path": "c"}), model=K2_MODEL)
+    reply = chat_reply(call("functions.read_file:2", "read_file", {"path": "c"}), model=K2_MODEL)
     _play(conversation, reply, "kimi", "C")
     assert [text for _, _, text in _said(conversation, "kimi", K2_MODEL)] == ["A", "B", "C"]
     ids = [one for one, _, _ in _said(conversation, "kimi", K2_MODEL)]
@@ -437,7 +411,7 @@ def test_switch_k2_opus_k2_openai() -> None:
     _play(conversation, anthropic_reply(use("toolu_01X", "read_file", {"path": "opus"})), "anthropic", "by opus")
     ids = [one for one, _, _ in _said(conversation, "kimi", K2_MODEL)]
     assert ids == ["functions.read_file:0", "functions.glob:1", "functions.read_file:2"]
-    _play(conversation, openai_reply(call("functions.glob:3", "glob", {"path": "k2"}), model=K2_MODEL), "kimi", "by k2")
+    _play(conversation, chat_reply(call("functions.glob:3", "glob", {"path": "k2"}), model=K2_MODEL), "kimi", "by k2")
     conversation.add_user("And?")
     said = _said(conversation, "openai-chat", "gpt-4.1")
     assert [text for _, _, text in said] == ["read 0", "list 0", "by opus", "by k2"]
@@ -447,7 +421,7 @@ def test_switch_k2_opus_k2_openai() -> None:
 def test_a_pending_call_is_completed_on_render_and_stays_pending() -> None:
     conversation = segue.Conversation(tools=[function("read_file")])
     conversation.add_user("Go.")
-    conversation.add_reply(openai_reply(call("call_a", "read_file", {"path": "a"})), source="openai-chat")
+    conversation.add_reply(chat_reply(call("call_a", "read_file", {"path": "a"})), source="openai-chat")
     ((_, _, text),) = _said(conversation, "anthropic")
     assert INTERRUPTED in str(text)
     assert len(conversation.pending) == 1

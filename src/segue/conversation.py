@@ -13,7 +13,7 @@ from segue.canonical.codec import decode_block, dumped, dumps, loads
 from segue.canonical.history import History, Interaction, bound_to
 from segue.canonical.jsontext import plain, read_object, write
 from segue.canonical.request import Options, Reply, Request, Tool
-from segue.convert import Body, policy_of, say
+from segue.convert import Body, parse_reply, policy_of, say
 from segue.errors import InputError
 from segue.models import identify
 from segue.render.reasoning import sent_digest
@@ -125,8 +125,8 @@ class Conversation:
     def add_reply(self, reply: Body | Reply, *, source: str | None = None) -> Reply:
         """Writes a model's answer down and gives it back with this conversation's ids in its calls."""
         if not isinstance(reply, Reply):
-            value, _ = read_object(reply)
-            reply = find(source or _reply_source(value), argument="source").parse_reply(value)
+            wire = find(source or _reply_source(read_object(reply)[0]), argument="source")
+            reply = parse_reply(wire, reply)
         self._history.mark_sent()
         blocks = reply.blocks
         if self._sent is not None and any(isinstance(block, Thinking) for block in blocks):

@@ -12,7 +12,7 @@ from segue.canonical.blocks import Message, ToolCall, calls_of, responses_of
 from segue.canonical.jsontext import read_object, write
 from segue.canonical.pairing import Pairer
 from segue.canonical.request import Reply, Request
-from segue.errors import InputError
+from segue.errors import InputError, RemoteProtocolError
 from segue.models import identify
 from segue.render.demands import Policy
 from segue.render.passes import render
@@ -26,7 +26,7 @@ from segue.wire.names import NameMap, NameRule
 from segue.wire.registry import WIRES, find
 from segue.wire.tools import free_text_back
 
-__all__ = ["Converted", "convert", "policy_of", "say"]
+__all__ = ["Converted", "convert", "parse_reply", "policy_of", "say"]
 
 _ANY_NAME = NameRule(allowed=r"\s\S", limit=1_000_000)
 
@@ -60,8 +60,7 @@ class Converted:
 
     def reply(self, data: Body) -> dict[str, Any]:
         """The target's answer in the source's form: names as the caller declared them, ids unique in its history."""
-        value, _ = read_object(data)
-        reply = self._with_ids(self._target.parse_reply(value))
+        reply = self._with_ids(parse_reply(self._target, data))
         ids = IdMap(self._source.ids(identify(self._request.model)), provider=self._source.provider)
         names = NameMap(_ANY_NAME)
         ids.add_messages(self._request.messages, names.render)
@@ -165,6 +164,15 @@ def say(
     for name, spelled in names.changed:
         report.add("name", f"the tool {name!r} is called {spelled!r} there", subject=name)
     return transcript, Said(body, names, report)
+
+
+def parse_reply(wire: Wire, data: Body) -> Reply:
+    """A provider's answer. What is wrong with it is the provider's fault."""
+    try:
+        value, _ = read_object(data)
+        return wire.parse_reply(value)
+    except InputError as error:
+        raise RemoteProtocolError(f"not a reply of {wire.name}: {error}") from None
 
 
 def policy_of(**chosen: str) -> Policy:

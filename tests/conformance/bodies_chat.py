@@ -264,6 +264,13 @@ CASES = (
         body(asks({"id": "call_1", "function": {"name": "f", "arguments": "{}"}}), result()),
         OK,
         ("messages[1].tool_calls[0].type",),
+    ),
+    Case(
+        "OAI-CHAT-21",
+        "a type of its own",
+        body(asks({"id": "call_1", "type": "magic", "magic": {"name": "f"}}), result()),
+        OK,
+        ("messages[1].tool_calls[0].type",),
         "risk",
     ),
     Case(

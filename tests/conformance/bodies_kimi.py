@@ -47,6 +47,13 @@ CASES = (
         ("messages[1].tool_calls[0]",),
         model=K3,
     ),
+    Case(
+        "KIM-02",
+        "the old form",
+        body({"role": "assistant", "content": "a", "function_call": {"name": "f", "arguments": "{}"}}),
+        body({"role": "assistant", "content": "a"}),
+        ("messages[1].function_call",),
+    ),
     Case("KIM-03", "no call", body(result(F0)), OK, ("messages[1]",)),
     Case("KIM-03", "empty", body(*HISTORY, result("")), OK, ("messages[3].tool_call_id",)),
     Case("KIM-03", "missing", body(*HISTORY, NAMELESS), OK, ("messages[3].tool_call_id",)),

@@ -175,6 +175,20 @@ CASES = (
         ),
     ),
     Case(
+        "one_of_three_answered",
+        "anthropic",
+        "one result and the user's words; the others are completed in the same message",
+        anthropic(
+            user("Go."),
+            answers(
+                use("toolu_1", value={"path": "a"}),
+                use("toolu_2", value={"path": "b"}),
+                use("toolu_3", value={"path": "c"}),
+            ),
+            asks(result("toolu_3", "C"), text("And the others?")),
+        ),
+    ),
+    Case(
         "open_calls_at_the_end",
         "anthropic",
         "the log ends on calls that were never answered",

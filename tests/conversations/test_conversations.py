@@ -57,6 +57,25 @@ def test_the_vendor_types_take_it(case: Case, target: str) -> None:
     assert not complaints(out, target)
 
 
+POLICIES: tuple[dict[str, Any], ...] = (
+    {"hosted": "text"},
+    {"hosted": "drop"},
+    {"reasoning": "text"},
+    {"reasoning": "none"},
+    {"orphans": "drop"},
+    {"ids": "canonical"},
+)
+
+
+@EVERY_TARGET
+@EVERY_CASE
+def test_is_accepted_under_every_policy(case: Case, target: str) -> None:
+    for policy in POLICIES:
+        out = segue.convert(case.body, source=case.source, target=target, model=case.models.get(target), **policy)
+        verdict = segue.check(out.body, target, model=judged_model(case, target))
+        assert verdict, f"{policy}: {verdict}"
+
+
 @EVERY_TARGET
 @EVERY_CASE
 def test_a_second_conversion_changes_nothing(case: Case, target: str) -> None:

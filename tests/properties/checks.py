@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from itertools import pairwise, takewhile
+from itertools import dropwhile, pairwise, takewhile
 from typing import Any
 
 import segue
 
 from .readers import Reading, read
-from .story import Result, Story, System, word_of
+from .story import Event, Reply, Result, Say, Story, System, word_of
 
 Body = dict[str, Any]
 
@@ -114,6 +114,24 @@ def ids_in_order(reading: Reading, report: Any, *, home: bool, api: str, model: 
         assert ids == [f"functions.{one.name}:{index}" for index, one in enumerate(reading.interactions)]
 
 
+def _later(story: Story) -> tuple[list[System], list[System]]:
+    """System texts that lead the story, and those that come after words; a blank message before one decides nothing."""
+    lead = list(takewhile(lambda event: isinstance(event, System), story.events))
+    rest = story.events[len(lead) :]
+    said = dropwhile(lambda event: isinstance(event, System) or not _says_something(event), rest)
+    return [one for one in lead if isinstance(one, System)], [one for one in said if isinstance(one, System)]
+
+
+def _says_something(event: Event) -> bool:
+    match event:
+        case Say(texts=texts, picture=picture):
+            return bool(picture) or any(text.strip() for text in texts)
+        case Reply(text=text, calls=calls):
+            return bool(calls) or bool(text and text.strip())
+        case _:
+            return True
+
+
 def anthropic_abroad(body: Body, story: Story) -> None:
     """What Messages bodies from elsewhere hold to: turns alternate, a tool is declared where one was called (ANT-36),
     only leading system text is lifted, later one stands in its place as words of a user (ANT-20)."""
@@ -122,19 +140,30 @@ def anthropic_abroad(body: Body, story: Story) -> None:
     assert all(one != other for one, other in pairwise(roles)), f"turns do not alternate: {roles}"
     assert body.get("tools") or not story.calls, "calls, and no tool is declared"
     lifted = dumped(body.get("system"))
-    leading = list(takewhile(lambda event: isinstance(event, System), story.events))
-    for event in story.events:
-        if isinstance(event, System):
-            assert (str(word_of(event.text)) in lifted) == (event in leading), f"system text {event} is out of place"
+    leading, later = _later(story)
+    assert all(str(word_of(event.text)) in lifted for event in leading), f"not lifted: {leading}"
+    assert not any(str(word_of(event.text)) in lifted for event in later), f"lifted: {later}"
 
 
 def chat_abroad(body: Body, story: Story, developer: str) -> None:
     """Later system text keeps its place: as developer text where the API has that, else as marked words of a user."""
-    leading = list(takewhile(lambda event: isinstance(event, System), story.events))
-    for event in story.events:
-        if isinstance(event, System) and event not in leading:
-            (message,) = [one for one in body["messages"] if str(word_of(event.text)) in dumped(one)]
-            assert message["role"] == developer, message
+    for event in _later(story)[1]:
+        (message,) = [one for one in body["messages"] if str(word_of(event.text)) in dumped(one)]
+        assert message["role"] == developer, message
+
+
+def results_together(body: Body) -> None:
+    """ANT-04, by the letter: where a turn had to be completed, all its results stand in the very next message."""
+    messages = body["messages"]
+    for at, message in enumerate(messages):
+        content = message["content"]
+        if message["role"] != "user" or not isinstance(content, list) or INTERRUPTED not in dumped(content):
+            continue
+        if any(block.get("type") == "tool_result" for block in content):
+            following = messages[at + 1] if at + 1 < len(messages) else {"role": "", "content": ""}
+            split = following["role"] == "user" and '"tool_result"' in dumped(following["content"])
+            assert not split, f"the results of one turn are split over messages[{at}] and the next"
+            assert messages[at - 1]["role"] == "assistant", f"messages[{at}] holds results and follows no reply"
 
 
 def still_bound(given: Body, body: Body) -> None:
@@ -164,6 +193,8 @@ def converted(story: Story, given: Body, out: Any, source: str, target: str, mod
     words_meet(reading, story, flagged=source == "anthropic")
     nothing_lost(out.body, out.report, story)
     ids_in_order(reading, out.report, home=not abroad, api=target, model=model)
+    if target == "anthropic":
+        results_together(out.body)
     if abroad and target == "anthropic":
         anthropic_abroad(out.body, story)
     if abroad and target == "openai-chat" and source != "kimi":

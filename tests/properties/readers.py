@@ -105,7 +105,7 @@ def _turns(body: Body) -> list[tuple[str, list[Body]]]:
     turns: list[tuple[str, list[Body]]] = []
     for message in body["messages"]:
         content = message.get("content")
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
+        blocks: list[Body] = [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
         if turns and turns[-1][0] == message["role"]:
             turns[-1][1].extend(blocks)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from itertools import takewhile
 from typing import Any
 
 from .story import ABSENT, OWN, Call, Picture, Reply, Result, Say, Story, System
@@ -34,10 +35,8 @@ class Messages:
 
     def body(self, model: str | None) -> Body:
         events = list(self.story.events)
-        system: list[str] = []
-        while events and isinstance(events[0], System):
-            system.append(events.pop(0).text)  # pyright: ignore[reportAttributeAccessIssue]
-        for event in events:
+        system = [one.text for one in takewhile(lambda one: isinstance(one, System), events) if isinstance(one, System)]
+        for event in events[len(system) :]:
             match event:
                 case System():
                     self.add("system", event.text)
@@ -55,7 +54,8 @@ class Messages:
         if self.story.tools:
             body["tools"] = [self.tool(tool.name) for tool in self.story.tools]
         if self.story.thinking_on:
-            body["thinking"] = {"type": "enabled", "budget_tokens": 2048}
+            enabled = {"type": "enabled", "budget_tokens": 2048}
+            body["thinking"] = {"type": "adaptive"} if model == "claude-fable-5-1" else enabled
         return body
 
     @staticmethod

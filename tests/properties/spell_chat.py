@@ -43,6 +43,8 @@ class Chat:
             body["tools"] = [self.tool(tool.name, tool.kind) for tool in self.story.tools]
         if self.kimi and self.story.thinking_on and self.model != "kimi-k2-0905-preview":
             body["thinking"] = {"type": "enabled"}
+        if self.story.thinking_on and self.model == "gpt-5":
+            body["reasoning_effort"] = "high"
         return body
 
     @staticmethod

@@ -752,7 +752,6 @@ def test_results_from_abroad(response, expected):
         (ToolCall("f", [1]), {"value": [1]}, True),
         (ToolCall("f", None, arguments_text="{bad"), {"_raw": "{bad"}, True),
         (ToolCall("f", "*** patch", kind="custom"), {"input": "*** patch"}, True),
-        (ToolCall("f", {"q": 1}, kind="hosted", origin=Origin("openai")), {"q": 1}, False),
     ],
 )
 def test_arguments_from_abroad_are_an_object(call, sent, reported):

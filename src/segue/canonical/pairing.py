@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 import msgspec
 
@@ -43,6 +44,14 @@ class _Slot:
         self.answer: ToolResponse | None = None
 
 
+# What calls and results meet on: the raw id, and whether the provider runs the tool itself.
+_Name: TypeAlias = tuple[str | None, bool]
+
+
+def _name(block: ToolCall | ToolResponse) -> _Name:
+    return block.origin.raw_id, block.hosted if isinstance(block, ToolResponse) else block.kind == "hosted"
+
+
 class _Turn:
     __slots__ = ("key", "open", "slots")
 
@@ -51,28 +60,28 @@ class _Turn:
         self.slots: list[_Slot] = []
         self.open = 0
 
-    def bearing(self, raw_id: str) -> list[_Slot]:
-        return [slot for slot in self.slots if slot.call.origin.raw_id == raw_id]
+    def bearing(self, name: _Name) -> list[_Slot]:
+        return [slot for slot in self.slots if _name(slot.call) == name]
 
 
 class Pairer:
     """Gives calls and results their canonical ids, message by message.
 
-    `borne` are the raw ids that calls further on will bear: with it a result that stands before its call is told from
+    `borne` are the names that calls further on will bear: with it a result that stands before its call is told from
     one whose id nobody bears.
     """
 
-    def __init__(self, *, positional: bool = False, borne: Iterable[str] = ()) -> None:
+    def __init__(self, *, positional: bool = False, borne: Iterable[_Name] = ()) -> None:
         self._positional = positional
         self._borne = frozenset(borne)
-        self._newest_bearing: dict[str, _Turn] = {}
+        self._newest_bearing: dict[_Name, _Turn] = {}
         self._turns: list[_Turn] = []
         self._open_turns: list[_Turn] = []
         self._replies: Counter[str] = Counter()
         self._orphans: Counter[tuple[str | None, str | None]] = Counter()
         self._ids: set[str] = set()
         self._slots: dict[str, _Slot] = {}
-        self._unanswered: defaultdict[str, deque[_Slot]] | None = None
+        self._unanswered: defaultdict[_Name, deque[_Slot]] | None = None
 
     def feed(self, message: Message) -> Message:
         """The message with ids in its calls and results, and the key of its turn."""
@@ -119,18 +128,18 @@ class Pairer:
         turn.slots.append(slot)
         turn.open += 1
         if raw_id is not None:
-            self._newest_bearing[raw_id] = turn
+            self._newest_bearing[_name(call)] = turn
         return call
 
     def _resolve(self, response: ToolResponse) -> tuple[ToolResponse, str | None]:
         """The response with its call's id, and the key of that call's turn (None for an orphan)."""
         if response.call_id and response.call_id in self._slots:
             return self._answer(self._slots[response.call_id], response)
-        raw_id = response.origin.raw_id
-        if raw_id is not None and raw_id in self._newest_bearing:
-            same = self._newest_bearing[raw_id].bearing(raw_id)
+        name = _name(response)
+        if name in self._newest_bearing:
+            same = self._newest_bearing[name].bearing(name)
             return self._answer(next((slot for slot in same if slot.answer is None), same[-1]), response)
-        if raw_id is not None and raw_id in self._borne:
+        if name in self._borne:
             return response, None
         slot = self._by_content(response, self._turns[-1:]) or self._by_position(response)
         slot = slot or self._by_content(response, reversed(self._turns[-2:]))
@@ -141,7 +150,8 @@ class Pairer:
             self._open_turns.pop()
         if not self._open_turns:
             return None
-        waiting = [slot for slot in self._open_turns[-1].slots if slot.answer is None]
+        hosted = response.hosted
+        waiting = [s for s in self._open_turns[-1].slots if s.answer is None and _name(s.call)[1] == hosted]
         nameless = [slot for slot in waiting if slot.call.origin.raw_id is None]
         others = [slot for slot in waiting if slot.call.origin.raw_id is not None]
         candidates = nameless + others if response.origin.raw_id is None or self._positional else nameless
@@ -194,11 +204,11 @@ class Pairer:
             self._unanswered = defaultdict(deque)
             for slot in self._slots.values():
                 if slot.answer is None and slot.call.origin.raw_id is not None:
-                    self._unanswered[slot.call.origin.raw_id].append(slot)
-        waiting = self._unanswered[response.origin.raw_id or ""]
+                    self._unanswered[_name(slot.call)].append(slot)
+        waiting = self._unanswered[_name(response)]
         if waiting:
             return self._answer(waiting.popleft(), response)
-        for slot in self._newest_bearing[response.origin.raw_id or ""].slots:
+        for slot in self._newest_bearing[_name(response)].bearing(_name(response)):
             if slot.answer is not None and same_content(response, slot.answer):
                 return self._answer(slot, response)
         return self._orphan(response), None
@@ -206,14 +216,14 @@ class Pairer:
 
 def _could_repeat(response: ToolResponse, slot: _Slot) -> bool:
     raw_id = response.origin.raw_id
-    if raw_id is not None and slot.call.origin.raw_id is not None:
+    if (raw_id is not None and slot.call.origin.raw_id is not None) or _name(slot.call)[1] != response.hosted:
         return False
     return response.name is None or response.name == slot.call.name
 
 
 def pair(messages: Sequence[Message], *, positional: bool = False) -> tuple[Message, ...]:
     """All messages of a body with their ids."""
-    borne = {call.origin.raw_id for message in messages for call in calls_of(message) if call.origin.raw_id}
+    borne = {_name(call) for message in messages for call in calls_of(message) if call.origin.raw_id}
     pairer = Pairer(positional=positional, borne=borne)
     fed = [pairer.feed(message) for message in messages]
     return tuple(pairer.settle(message) for message in fed)

@@ -94,6 +94,15 @@ def _unanswered_by_order(request: ChatRequest) -> Iterator[Call]:
         yield from without[-missing:] if missing > 0 else ()
 
 
+# KIM-02
+@_table.rule("KIM-02")
+def old_calls_unanswerable(request: ChatRequest) -> Iterator[Finding]:
+    """The old `function_call` has no id that a result could name."""
+    for message in request.messages:
+        if message.data.get("function_call"):
+            yield Finding(f"{message.path}.function_call", "a function_call can't be answered; tool_calls are expected")
+
+
 # KIM-03
 @_table.rule("KIM-03")
 def results_asked_for(request: ChatRequest) -> Iterator[Finding]:

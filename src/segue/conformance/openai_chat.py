@@ -143,8 +143,10 @@ def names_lawful(request: ChatRequest) -> Iterator[Finding]:
             yield from _name_findings(f"{call.path}.function.name", call.function["name"], request.model)
     for message in request.messages:
         old = message.data.get("function_call")
-        if is_object(old) and is_text(old.get("name")):
-            yield from _name_findings(f"{message.path}.function_call.name", old["name"], request.model)
+        if is_object(old):
+            yield from _name_findings(f"{message.path}.function_call.name", old.get("name"), request.model)
+        if message.role == "function":
+            yield from _name_findings(f"{message.path}.name", message.data.get("name"), request.model)
 
 
 def _name_findings(path: str, name: object, model: Model) -> Iterator[Finding]:
@@ -285,9 +287,12 @@ def call_type_known(request: ChatRequest) -> Iterator[Finding]:
                 if not isinstance(value, str):
                     yield Finding(f"{call.path}.custom.{key}", f"{key} is {kind(value)}; a string is expected")
         elif call_type is None:
-            yield Finding(f"{call.path}.type", "the call has no type; 'function' or 'custom' is expected", "risk")
+            yield Finding(f"{call.path}.type", "the call has no type; 'function' or 'custom' is expected")
         elif call_type != "function":
-            yield Finding(f"{call.path}.type", f"the type is {quoted(call_type)}; 'function' or 'custom' is expected")
+            # A type with its own member may be one that the rulebook does not know yet.
+            severity: Severity = "risk" if is_text(call_type) and is_object(call.data.get(call_type)) else "reject"
+            seen = f"the type is {quoted(call_type)}; 'function' or 'custom' is expected"
+            yield Finding(f"{call.path}.type", seen, severity)
 
 
 # OAI-CHAT-22

@@ -29,6 +29,8 @@ class Demands(Struct, frozen=True):
     unique_ids: Literal["turn", "conversation"] = "turn"
     own_id: str = r".+"
     """The pattern of ids that the target takes back as they are."""
+    own_name: str = r"[\s\S]+"
+    """The pattern of tool names that go home as they are."""
     alternation: Literal["free", "merged"] = "free"
     """`merged`: neighbours of one role count as one message, so abroad they are made one."""
     bridge: bool = False

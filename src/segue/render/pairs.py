@@ -48,9 +48,13 @@ def hosted(draft: Draft) -> Draft:
     if not abroad:
         return draft
     if draft.policy.hosted == "pair":
-        answered = {b.call_id for message in draft.messages for b in message.blocks if isinstance(b, ToolResponse)}
+        results: dict[str, Block] = {}
+        for message in draft.messages:
+            for block in message.blocks:
+                if isinstance(block, ToolResponse) and block.hosted:
+                    results.setdefault(block.call_id, block)
         return draft.with_messages(
-            part for message in draft.messages for part in _as_pairs(draft, message, abroad, answered)
+            part for message in draft.messages for part in _as_pairs(draft, message, abroad, results)
         )
     draft.report.add(
         "text" if draft.policy.hosted == "text" else "dropped", f"{len(abroad)} tools that the provider ran"
@@ -61,13 +65,19 @@ def hosted(draft: Draft) -> Draft:
 
 
 def _ran_abroad(draft: Draft) -> frozenset[str]:
-    """The calls that a provider ran, less those that go back to it whole."""
+    """The calls that a provider ran, less those that go back to it whole and with nobody's words in between."""
     found: set[str] = set()
+    running: set[str] = set()
     for message in draft.messages:
+        if message.speaker != "ai" and not all(isinstance(block, ToolResponse) for block in message.blocks):
+            running.clear()
         for block in message.blocks:
             run_id = _hosted_id(block)
-            if run_id and not (draft.at_home(block) and block.native is not None and block.native.intact):
+            whole = draft.at_home(block) and block.native is not None and block.native.intact
+            # ANT-09: the result stands behind its call, before the user speaks again.
+            if run_id and (not whole or (isinstance(block, ToolResponse) and run_id not in running)):
                 found.add(run_id)
+            running.add(run_id)
     return frozenset(found)
 
 
@@ -78,7 +88,7 @@ def _hosted_id(block: Block) -> str:
     return block.call_id if isinstance(block, ToolResponse) and block.hosted else ""
 
 
-def _as_pairs(draft: Draft, message: Message, abroad: frozenset[str], answered: set[str]) -> list[Message]:
+def _as_pairs(draft: Draft, message: Message, abroad: frozenset[str], results: dict[str, Block]) -> list[Message]:
     """The message with its provider-run calls as calls like any other; cut after each result."""
     if not any(_hosted_id(block) in abroad for block in message.blocks):
         return [message]
@@ -90,10 +100,12 @@ def _as_pairs(draft: Draft, message: Message, abroad: frozenset[str], answered: 
             call = msgspec.structs.replace(block, kind="function", native=None)
             draft.report.add("text", "a tool run by the provider is told as a call", call_id=call.id, subject=call.name)
             blocks.append(call)
-            if call.id not in answered:
+            if call.id not in results:
                 blocks.append(call.respond(TEXTS.undisclosed, synthetic="output not disclosed"))
-        elif isinstance(block, ToolResponse):
+        elif isinstance(block, ToolResponse) and results[block.call_id] is block:
             blocks.append(msgspec.structs.replace(block, hosted=False, native=None))
+        elif isinstance(block, ToolResponse):
+            draft.report.add("dedupe", "a repeated result: left out", call_id=block.call_id, subject=_words(block))
     return regrouped(message.holding(tuple(blocks)), _in_reply)
 
 

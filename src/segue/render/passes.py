@@ -9,10 +9,10 @@ from its `Demands` and never from its name; a message that came from the target 
 They stand in this order, because each relies on what was settled before:
 
 1.  `speakers`     Every block in a message of who said it. Later passes need not look for calls in a user's message.
-2.  `hosted`       Tools that a provider ran become calls and results like any other where they go abroad. Before
-                   everything about pairs, so that those passes see them.
-3.  `settle`       At most one result for each call.
-4.  `orphans`      Results without a call become text. Now every result left has a call.
+2.  `settle`       At most one result for each call.
+3.  `orphans`      Results without a call become text. Now every result left has a call.
+4.  `hosted`       Tools that a provider ran become calls and results like any other where they go abroad, and where
+                   somebody's words (an orphan's, too) have come between the two.
 5.  `complete`     Calls without a result get one. After `settle`, which may have taken a partial one away; now every
                    call has exactly one result.
 6.  `place`        Results behind their calls. Only possible when pairs are complete, and needed before anything looks
@@ -77,9 +77,9 @@ def declared(draft: Draft) -> Draft:
 
 PASSES: tuple[Pass, ...] = (
     speakers,
-    hosted,
     settle,
     orphans,
+    hosted,
     complete,
     place,
     reasoning,

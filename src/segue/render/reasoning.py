@@ -5,6 +5,7 @@ Reasoning never breaks a pair: these passes touch `Thinking` blocks and options,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
@@ -50,11 +51,15 @@ def _stays(draft: Draft, message: Message) -> bool:
     """Whether all reasoning of a message may go back. ANT-25: all of it or none."""
     if draft.policy.reasoning == "none":
         return False
-    if not draft.demands.reasoning_alone and all(isinstance(block, Thinking) for block in message.blocks):
+    if not draft.demands.reasoning_alone and not any(_says_something(block) for block in message.blocks):
         return False
     if draft.demands.reasoning == "none":
         return draft.at_home(message) and draft.policy.reasoning == "native"
     return all(_is_own(draft, block) for block in message.blocks if isinstance(block, Thinking))
+
+
+def _says_something(block: Block) -> bool:
+    return not isinstance(block, Thinking) and not (isinstance(block, Text) and not block.text)
 
 
 def _is_own(draft: Draft, block: Thinking) -> bool:
@@ -117,7 +122,7 @@ def bound(draft: Draft) -> Draft:
         for block in message.blocks
         if isinstance(block, Thinking)
     }
-    now = prefix_digests(draft.system, draft.tools, draft.messages, changed=_changed_ids(draft))
+    now = _digests_now(draft, draft.messages)
     for position, message in enumerate(draft.messages):
         thoughts = [block for block in message.blocks if isinstance(block, Thinking)]
         if any(expected.get(id(block)) != now[position] for block in thoughts):
@@ -140,21 +145,39 @@ def sent_digest(transcript: Transcript) -> str:
     """The digest of a whole transcript: what a reply to it is bound to."""
     end = Message("ai", ())
     messages = (*transcript.messages, end)
-    return prefix_digests(transcript.system, transcript.tools, messages, changed=_changed_ids(transcript))[-1]
+    return _digests_now(transcript, messages)[-1]
+
+
+def _digests_now(draft: Draft | Transcript, messages: Sequence[Message]) -> list[str]:
+    return prefix_digests(_said_system(draft), _said_tools(draft), messages, changed=_changed_ids(draft))
 
 
 def _changed_ids(draft: Draft | Transcript) -> frozenset[str]:
-    """Canonical ids of calls whose own id will not be the one that goes out."""
+    """Canonical ids of calls that will not go out as they stood: under another id, or to a tool of another name."""
+    demands = draft.demands
     seen: set[str] = set()
     changed: set[str] = set()
     for message in draft.messages:
         for call in calls_of(message):
             raw_id = call.origin.raw_id
-            foreign = call.origin.provider != draft.demands.provider
-            if raw_id is None or raw_id in seen or foreign or draft.policy.ids == "canonical":
+            own = call.origin.provider == demands.provider and draft.policy.ids != "canonical"
+            if not (own and raw_id and raw_id not in seen and re.fullmatch(demands.own_id, raw_id)):
+                changed.add(call.id)
+            rewritten = call.native is not None and not call.native.intact
+            if rewritten or not re.fullmatch(demands.own_name, call.name):
                 changed.add(call.id)
             seen.add(raw_id or "")
     return frozenset(changed)
+
+
+def _said_tools(draft: Draft | Transcript) -> list[Tool]:
+    """The declarations as they will go out: no name twice, none that can't be spelled as it is."""
+    own = {tool.name: tool for tool in reversed(draft.tools) if re.fullmatch(draft.demands.own_name, tool.name)}
+    return list(reversed(own.values()))
+
+
+def _said_system(draft: Draft | Transcript) -> list[Text]:
+    return [block for block in draft.system if block.text.strip()]
 
 
 def prefix_digests(
@@ -166,7 +189,8 @@ def prefix_digests(
     for message in messages:
         digests.append(digest.hexdigest())
         side = "ai" if message.speaker == "ai" else "user"
-        digest.update(write_sorted([[side, *_essence(block, changed)] for block in message.blocks]))
+        for block in message.blocks:
+            digest.update(write_sorted([side, *_essence(block, changed)]))
     return digests
 
 

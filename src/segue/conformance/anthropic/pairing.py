@@ -138,6 +138,9 @@ def server_results_behind_calls(request: AnthropicRequest) -> Iterator[Finding]:
 
     A client call may come between the two (code execution that calls tools), the user's own words may not.
     """
+    for block in request.of("server_tool_use"):
+        if block.role != "assistant":
+            yield Finding(block.path, f"the server_tool_use {quoted(block.id)} stands in a {block.role} message")
     for block in _stray(request, "server_tool_use", SERVER_RESULTS):
         seen = f"no server_tool_use with the id {quoted(block.tool_use_id)} stands before this {block.type}"
         yield Finding(block.path, seen)

@@ -31,6 +31,7 @@ def demands(model: Model) -> Demands:
         # ANT-03
         unique_ids="conversation",
         own_id=_LAWFUL_ID,
+        own_name=r"[a-zA-Z0-9_-]{1,128}",
         # ANT-21
         alternation="merged",
         first="human" if claude and not model.at_least(4) else "any",

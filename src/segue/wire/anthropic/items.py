@@ -63,7 +63,7 @@ def parse_content(content: list[Any], model: str | None) -> tuple[Block, ...]:
 def _parse_block(value: object, model: str | None) -> Block:
     block = needed_object(value, "")
     kind = block.get("type")
-    if not isinstance(kind, str):
+    if not isinstance(kind, str) or not kind:
         raise InputError(f"a block needs a `type` of text, not {kind_of(kind)}", path="type")
     parse = _PARSERS.get(kind)
     if parse is not None:
@@ -85,9 +85,11 @@ def _parse_text(block: JsonObject, _model: str | None) -> Block:
 
 
 def _parse_thinking(block: JsonObject, model: str | None) -> Block:
+    text = text_or_none(block.get("thinking"))
     return Thinking(
-        text_or_none(block.get("thinking")) or "",
-        signature=text_or_none(block.get("signature")),
+        text or "",
+        # ANT-25: a signature is nothing without the text that was signed
+        signature=text_or_none(block.get("signature")) if text is not None else None,
         origin=Origin(API, model, identity="absent"),
         native=Native(API, block),
     )

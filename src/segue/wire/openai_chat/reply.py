@@ -95,6 +95,9 @@ def render_reply(reply: Reply, projection: Projection, *, dialect: ChatDialect) 
     if home is not None and home.intact:
         return _render_at_home(reply, home.fragment, out)
     message = render_assistant(_for_client(reply, out), out, _REASONING_KEY)
+    if isinstance(parts := message["content"], list):
+        # In a reply content is one string.
+        message["content"] = "".join(str(part.get("text", "")) for part in cast("list[JsonObject]", parts))
     if dialect.refusals:
         message.setdefault("refusal", None)
     choice: JsonObject = {
