@@ -11,6 +11,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from segue.canonical.ids import (
+        canonical_tool_id,
+        normalize_to_anthropic_tool_id,
+        normalize_to_history_tool_id,
+        normalize_to_openai_tool_id,
+    )
     from segue.canonical.request import Reply
     from segue.checking import check
     from segue.conformance.rule import Verdict, Violation
@@ -33,12 +39,22 @@ __all__ = [
     "SegueError",
     "Verdict",
     "Violation",
+    "canonical_tool_id",
     "check",
     "convert",
     "formats",
+    "normalize_to_anthropic_tool_id",
+    "normalize_to_history_tool_id",
+    "normalize_to_openai_tool_id",
 ]
 
 _ROOMS = {
+    "segue.canonical.ids": (
+        "canonical_tool_id",
+        "normalize_to_anthropic_tool_id",
+        "normalize_to_history_tool_id",
+        "normalize_to_openai_tool_id",
+    ),
     "segue.canonical.request": ("Reply",),
     "segue.checking": ("check",),
     "segue.conformance.rule": ("Verdict", "Violation"),

@@ -1,0 +1,150 @@
+"""The passes on demands that no wire of today has, and the promises that hold for all of them."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from segue.canonical.blocks import Message, Origin, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.pairing import pair
+from segue.canonical.request import Options, Reasoning, Request
+from segue.render.demands import TEXTS, Demands, Policy
+from segue.render.passes import PASSES, render
+from segue.render.report import Report
+
+ANYTHING = Demands("elsewhere", "elsewhere")
+
+
+def call(raw_id: str) -> ToolCall:
+    return ToolCall("look", {"q": raw_id}, origin=Origin("openai", raw_id=raw_id))
+
+
+def result(raw_id: str, text: str = "found", *, error: bool = False) -> ToolResponse:
+    origin = Origin("openai", raw_id=raw_id)
+    return ToolResponse(content=(Text(text),), is_complete=True, error=error, origin=origin)
+
+
+def said(*messages: Message, demands: Demands = ANYTHING, policy: Policy | None = None, **more: object):
+    request = msgspec.structs.replace(Request(pair(messages)), **more)
+    report = Report()
+    return render(request, demands, policy or Policy(), report), report
+
+
+def shape(messages: tuple[Message, ...]) -> list[tuple[str, ...]]:
+    return [(message.speaker, *(type(block).__name__ for block in message.blocks)) for message in messages]
+
+
+HUMAN = Message("human", (Text("hi"),))
+ASKS = Message("ai", (call("a"), call("b")))
+FOUND = Message("tool", (result("a"), result("b")))
+
+
+def test_a_bridge_where_the_target_wants_one():
+    demands = msgspec.structs.replace(ANYTHING, bridge=True)
+    transcript, report = said(HUMAN, ASKS, FOUND, HUMAN, demands=demands)
+    assert [message.speaker for message in transcript.messages] == ["human", "ai", "tool", "tool", "ai", "human"]
+    assert transcript.messages[4].blocks == (Text(TEXTS.bridge),)
+    assert [finding.kind for finding in report.findings] == ["inserted"]
+
+
+def test_a_head_where_a_human_must_come_first():
+    demands = msgspec.structs.replace(ANYTHING, first="human")
+    transcript, _ = said(Message("system", (Text("s"),)), ASKS, FOUND, demands=demands)
+    assert [message.speaker for message in transcript.messages] == ["system", "human", "ai", "tool", "tool"]
+    assert transcript.messages[1].blocks == (Text(TEXTS.head),)
+
+
+def test_one_message_a_result_or_all_in_one():
+    each, _ = said(ASKS, FOUND)
+    assert shape(each.messages)[1:] == [("tool", "ToolResponse")] * 2
+    demands = msgspec.structs.replace(ANYTHING, results="joint", alternation="merged")
+    joint, _ = said(ASKS, Message("tool", (result("b"),)), Message("tool", (result("a"),)), HUMAN, demands=demands)
+    assert shape(joint.messages)[1:] == [("tool", "ToolResponse", "ToolResponse", "Text")]
+
+
+def test_an_error_says_so_where_there_is_no_flag():
+    transcript, _ = said(Message("ai", (call("a"),)), Message("tool", (result("a", "boom", error=True),)))
+    (response,) = transcript.messages[1].blocks
+    assert isinstance(response, ToolResponse)
+    assert response.content == (Text("[error] boom"),)
+
+
+def test_a_stub_tool_where_one_is_wanted():
+    for wanted, tools in (("never", 0), ("abroad", 1), ("always", 1)):
+        transcript, _ = said(ASKS, FOUND, demands=msgspec.structs.replace(ANYTHING, tools_wanted=wanted))
+        assert len(transcript.tools) == tools
+
+
+def test_reasoning_goes_back_to_its_maker_only():
+    demands = msgspec.structs.replace(ANYTHING, reasoning="plain")
+    own = Thinking("mine", origin=Origin("elsewhere"))
+    foreign = Thinking("theirs", origin=Origin("openai"))
+    for thought, kept in ((own, True), (foreign, False)):
+        transcript, report = said(HUMAN, Message("ai", (thought, Text("x"))), HUMAN, demands=demands)
+        assert (thought in transcript.messages[1].blocks) is kept
+        assert bool(report.of("reasoning")) is not kept
+    told, _ = said(HUMAN, Message("ai", (foreign,)), HUMAN, demands=demands, policy=Policy(reasoning="text"))
+    assert told.messages[1].blocks == (Text("[reasoning] theirs"),)
+
+
+def test_an_open_exchange_without_reasoning_switches_it_off():
+    demands = msgspec.structs.replace(ANYTHING, reasoning_opens_loop=True)
+    options = Options(reasoning=Reasoning(enabled=True, budget=2000))
+    for messages, on in (((HUMAN, ASKS, FOUND), False), ((HUMAN, ASKS, FOUND, HUMAN), True)):
+        transcript, _ = said(*messages, demands=demands, options=options)
+        assert (transcript.options.reasoning == options.reasoning) is on
+
+
+MESSY = (
+    FOUND,
+    Message("human", (Text(""), call("x"))),
+    ASKS,
+    HUMAN,
+    Message("tool", (result("b", "late"), Text("by the way"))),
+    Message("ai", (Thinking("hm"), Text("so"))),
+    Message("system", (Text("later"),)),
+    Message("tool", (result("nobody"),)),
+)
+ROWS = [
+    ANYTHING,
+    Demands(
+        "strict",
+        "strict",
+        results="joint",
+        alternation="merged",
+        first="human",
+        ending="human",
+        system="top",
+        later_system="text",
+        empty_text="refused",
+        blank_messages=False,
+        error_flag=True,
+        tools_wanted="always",
+    ),
+    msgspec.structs.replace(ANYTHING, bridge=True, later_system="text", reasoning="plain"),
+]
+
+
+@pytest.mark.parametrize("demands", ROWS)
+def test_run_again_the_passes_change_nothing(demands: Demands):
+    first, _ = said(*MESSY, demands=demands)
+    again = Request(first.messages, first.system, first.tools, first.options)
+    second = render(again, demands, Policy(), Report())
+    assert (second.messages, second.system, second.tools) == (first.messages, first.system, first.tools)
+
+
+@pytest.mark.parametrize("demands", ROWS)
+def test_what_is_put_in_is_not_changed(demands: Demands):
+    request = Request(pair(MESSY))
+    before = repr(request)
+    render(request, demands, Policy(), Report())
+    assert repr(request) == before
+
+
+def test_every_pass_has_its_place_in_the_theory():
+    from segue.render import passes
+
+    assert passes.__doc__ is not None
+    for step in PASSES:
+        name = "bound" if step.__name__ == "rebound" else step.__name__
+        assert f"`{name}`" in passes.__doc__, f"{name} is not explained"
