@@ -16,6 +16,7 @@ from segue.canonical.request import Options, Reply, Request, Tool
 from segue.convert import Body, parse_reply, policy_of, say
 from segue.errors import InputError
 from segue.models import identify
+from segue.render.demands import TEXTS
 from segue.render.reasoning import sent_digest
 from segue.render.report import Report
 from segue.render.transcript import Transcript
@@ -151,9 +152,7 @@ class Conversation:
     def cancel(self, call: ToolCall | str) -> None:
         """Ends a call that will have no result."""
         found = self._call(call)
-        response = found.respond(
-            "[cancelled before it finished]", error=True, outcome="cancelled", synthetic="cancelled"
-        )
+        response = found.respond(TEXTS.cancelled, error=True, outcome="cancelled", synthetic="cancelled")
         self._history.add(Message("tool", (response,), turn_key=self._history.ledger[found.id].turn_key))
 
     def _call(self, call: ToolCall | str) -> ToolCall:
