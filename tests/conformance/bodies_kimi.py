@@ -129,14 +129,13 @@ CASES = (
         ("messages[3]",),
         model=K3,
     ),
-    Case("OAI-CHAT-05", "shared", body(*HISTORY, result(F0)), OK, ("messages[3].tool_call_id",), "risk"),
+    Case("OAI-CHAT-05", "shared", body(*HISTORY, result(F0)), OK, ("messages[3].tool_call_id",)),
     Case(
         "OAI-CHAT-06",
         "shared",
         body(asks(call(F0), call(F0)), result(F0)),
         body(*HISTORY, *HISTORY),
         ("messages[1].tool_calls[1].id",),
-        "risk",
     ),
     Case(
         "OAI-CHAT-07",

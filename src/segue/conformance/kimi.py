@@ -26,8 +26,8 @@ UNSHOWABLE: Mapping[str, str] = {
 # Check → severity on Kimi. Not taken over: 01 (native ids may be longer), 03/04/15 (KIM-02, KIM-03), 16, 17, 21 and
 # 22 (OpenAI's own limits and keys; `reasoning_content` is a native key here).
 SHARED: Mapping[str, Severity] = {
-    "one_result_a_call": "risk",  # OAI-CHAT-05: no report from Moonshot
-    "ids_unique_in_turn": "risk",  # OAI-CHAT-06: no report from Moonshot
+    "one_result_a_call": "reject",  # OAI-CHAT-05
+    "ids_unique_in_turn": "reject",  # OAI-CHAT-06
     "calls_not_empty": "reject",  # OAI-CHAT-07
     "names_lawful": "reject",  # OAI-CHAT-08
     "replayed_name_given": "reject",  # OAI-CHAT-09

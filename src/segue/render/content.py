@@ -82,7 +82,8 @@ def _in_result(draft: Draft, response: ToolResponse) -> tuple[ToolResponse, list
     moved: list[Block] = []
     for block in response.content or ():
         home = draft.at_home(block)
-        if not isinstance(block, Media | Opaque) or (home and isinstance(block, Opaque)):
+        unknown = home and isinstance(block, Opaque) and not draft.demands.text_results
+        if not isinstance(block, Media | Opaque) or unknown:
             kept.append(block)
         elif not isinstance(block, Media) or not (home or _sayable(block)):
             kept.append(_unsupported(draft, block))

@@ -75,6 +75,8 @@ class Demands(Struct, frozen=True):
     media_ai: frozenset[str] = frozenset()
     media_results: frozenset[str] = frozenset()
     media_in_errors: bool = True
+    text_results: bool = False
+    """Results hold text and nothing else, not even what nobody knows."""
     tools_wanted: Literal["never", "abroad", "always"] = "never"
     """At least one tool must be declared where the history has calls."""
 

@@ -189,6 +189,8 @@ def prefix_digests(
     for message in messages:
         digests.append(digest.hexdigest())
         side = "ai" if message.speaker == "ai" else "user"
+        if not message.blocks:
+            digest.update(write_sorted([side, "nothing"]))
         for block in message.blocks:
             digest.update(write_sorted([side, *_essence(block, changed)]))
     return digests
@@ -237,7 +239,8 @@ def open_exchange(draft: Draft) -> Draft:
 
 def _adapts(draft: Draft) -> bool:
     asked = draft.options.reasoning or Reasoning()
-    return asked.adaptive or (draft.demands.reasoning_adapts and asked.budget is None)
+    stays = draft.home and draft.model == draft.request.model
+    return asked.budget is None and (draft.demands.reasoning_adapts or (asked.adaptive and stays))
 
 
 def _opens_without_thinking(draft: Draft) -> bool:

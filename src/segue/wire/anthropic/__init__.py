@@ -54,7 +54,7 @@ def demands(model: Model) -> Demands:
         # ANT-13 to ANT-16
         empty_text="refused",
         blank_messages=False,
-        empty_messages=frozenset({"ai"}),
+        empty_messages=frozenset({"ai", "system"}),
         media_human=_SHOWN,
         # ANT-18
         media_results=_SHOWN,

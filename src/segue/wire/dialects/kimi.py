@@ -48,6 +48,7 @@ def _demands(model: Model) -> Demands:
         reasoning_alone=False,
         empty_messages=frozenset({"human", "system"}),
         media_human=frozenset({"image"}),
+        text_results=True,
     )
 
 

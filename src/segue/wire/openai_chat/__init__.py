@@ -70,6 +70,8 @@ def _demands(model: Model) -> Demands:
         # OAI-CHAT-11: an empty string is content, null and an empty list are not.
         empty_messages=frozenset({"human", "ai", "system"}),
         media_human=_MEDIA,
+        # OAI-CHAT-12
+        text_results=True,
     )
 
 
