@@ -11,7 +11,7 @@ import os
 from hypothesis import settings
 
 SOAK = bool(os.environ.get("SEGUE_SOAK"))
-TOTAL = 100_000 if SOAK else int(os.environ.get("SEGUE_EXAMPLES", "10000"))
+TOTAL = 100_000 if SOAK else int(os.environ.get("SEGUE_EXAMPLES", "8000"))
 
 
 def examples(percent: float, *, items: int = 1) -> settings:

@@ -10,7 +10,7 @@ from typing import Any
 import segue
 
 from .readers import Reading, read
-from .story import Event, Reply, Result, Say, Story, System, word_of
+from .story import Event, Picture, Reply, Result, Say, Story, System, word_of
 
 Body = dict[str, Any]
 
@@ -94,6 +94,34 @@ def nothing_lost(body: Body, report: Any, story: Story) -> None:
     for word in story.lost_words():
         assert word not in spoken, f"the losing result {word} stands in the body"
         assert word in told, f"the losing result {word} is not in the report"
+
+
+def words_in_order(body: Body, story: Story) -> None:
+    """Words stay where they were: in the order said, an orphan in its place, a result's picture before what follows."""
+    spoken = dumped(body["messages"])
+    order: list[str] = []
+    before: Event | None = None
+    for at, event in enumerate(story.events):
+        in_run = isinstance(before, Result) or (isinstance(before, Reply) and bool(before.calls))
+        match event:
+            case Say(texts=texts):
+                order.extend(word for text in texts if (word := word_of(text)))
+            case Reply(text=str(text)) if word_of(text):
+                order.append(str(word_of(text)))
+            case Result(call=None) if not in_run:
+                order.append(str(word_of(event.text)))
+            case Result(picture=Picture() as picture) if picture.token in spoken:
+                following = next(
+                    (one for one in story.events[at:] if isinstance(one, Say) and word_of(one.texts[0])), None
+                )
+                if following:
+                    late = spoken.index(picture.token) > spoken.index(str(word_of(following.texts[0])))
+                    assert not late, f"the picture {picture} stands behind the words that followed it"
+            case _:
+                pass
+        before = event
+    places = [spoken.index(word) for word in order]
+    assert places == sorted(places), f"said in another order: {order}"
 
 
 def ids_in_order(reading: Reading, report: Any, *, home: bool, api: str, model: str | None) -> None:
@@ -192,6 +220,7 @@ def converted(story: Story, given: Body, out: Any, source: str, target: str, mod
     reading = read(out.body, target)
     words_meet(reading, story, flagged=source == "anthropic")
     nothing_lost(out.body, out.report, story)
+    words_in_order(out.body, story)
     ids_in_order(reading, out.report, home=not abroad, api=target, model=model)
     if target == "anthropic":
         results_together(out.body)
@@ -205,10 +234,14 @@ def converted(story: Story, given: Body, out: Any, source: str, target: str, mod
         still_bound(given, out.body)
 
 
+# KIM-01 by the contract; two results for one call are only a risk on Kimi, but no output holds them (design §4.1).
+NOT_HOME = {"KIM-01", "OAI-CHAT-05", "OAI-CHAT-06"}
+
+
 def home(given: Body, body: Body, api: str) -> None:
     """At home a body that the judge takes comes back as it was: every field, in the same order, int and float apart."""
     verdict = segue.check(given, api)
-    if verdict and not any(violation.rule == "KIM-01" for violation in verdict):
+    if verdict and not any(violation.rule in NOT_HOME for violation in verdict):
         assert dumped(body) == dumped(given), "a lawful body was changed at home"
 
 

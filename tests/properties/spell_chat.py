@@ -11,7 +11,7 @@ Body = dict[str, Any]
 
 
 class Chat:
-    """One spelling; `kimi` writes own ids, roles and thinking as Kimi does."""
+    """One spelling; `kimi` writes ids, roles, calls and thinking as Kimi does: it has no free-text tools."""
 
     def __init__(self, story: Story, model: str | None, *, kimi: bool) -> None:
         self.story = story
@@ -47,9 +47,8 @@ class Chat:
             body["reasoning_effort"] = "high"
         return body
 
-    @staticmethod
-    def tool(name: str, kind: str) -> Body:
-        if kind == "custom":
+    def tool(self, name: str, kind: str) -> Body:
+        if kind == "custom" and not self.kimi:
             return {"type": "custom", "custom": {"name": name, "description": "Takes free text."}}
         schema = {"type": "object", "properties": {"q": {"type": "string"}}}
         return {"type": "function", "function": {"name": name, "description": "Looks.", "parameters": schema}}
@@ -80,9 +79,11 @@ class Chat:
 
     def call(self, call: Call) -> Body:
         entry: Body = {} if call.id is ABSENT else {"id": self.own[call.word] if call.id is OWN else call.id}
-        if call.kind == "custom":
+        if call.kind == "custom" and not self.kimi:
             return {**entry, "type": "custom", "custom": {"name": call.tool, "input": call.text}}
         arguments = call.text if call.text is not None else json.dumps(call.arguments, ensure_ascii=False)
+        if call.kind == "custom":
+            arguments = json.dumps({"input": call.text})
         return {**entry, "type": "function", "function": {"name": call.tool, "arguments": arguments}}
 
     def result(self, result: Result) -> Body:

@@ -47,7 +47,7 @@ def target_model(data: st.DataObject, target: str) -> str | None:
 
 
 @EVERY_PAIR
-@examples(44, items=len(PAIRS))
+@examples(35, items=len(PAIRS))
 @given(data=st.data())
 def test_a_story_keeps_its_sense(source: str, target: str, data: st.DataObject) -> None:
     """Valid, the words of each pair meet, nothing lost, ids lawful and one to one, the input untouched, idempotent."""
@@ -179,8 +179,6 @@ def test_chaos_becomes_valid(source: str, target: str, data: st.DataObject) -> N
     assume(body["messages"])
     out = segue.convert(body, source=source, target=target, model=model)
     checks.accepted(out.body, target, model or (body.get("model") if source == target else None))
-    if source == target and not model:
-        checks.home(body, out.body, target)
     again = segue.convert(out.body, source=target, target=target, model=model)
     assert checks.dumped(again.body) == checks.dumped(out.body), "a second conversion changed it"
 
@@ -204,7 +202,7 @@ def test_a_damaged_body_is_converted_or_refused(source: str, target: str, data: 
 
 
 @EVERY_TARGET
-@examples(1, items=len(checks.TARGETS))
+@examples(2, items=len(checks.TARGETS))
 @given(value=JSON_VALUES, source=st.sampled_from((None, *checks.TARGETS)), as_bytes=st.booleans())
 def test_any_value_is_converted_or_refused(target: str, value: Any, source: str | None, as_bytes: bool) -> None:
     given_body: Any = json.dumps(value).encode() if as_bytes else value

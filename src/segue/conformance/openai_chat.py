@@ -141,6 +141,9 @@ def names_lawful(request: ChatRequest) -> Iterator[Finding]:
         # OAI-CHAT-09 speaks about replayed names that are missing.
         if call.is_function and is_text(call.function.get("name")):
             yield from _name_findings(f"{call.path}.function.name", call.function["name"], request.model)
+        custom = call.data.get("custom")
+        if call.data.get("type") == "custom" and is_object(custom) and isinstance(custom.get("name"), str):
+            yield from _name_findings(f"{call.path}.custom.name", custom["name"], request.model)
     for message in request.messages:
         old = message.data.get("function_call")
         if is_object(old):

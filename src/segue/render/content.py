@@ -45,22 +45,30 @@ def media(draft: Draft) -> Draft:
         if waiting and message.speaker != "tool":
             messages.append(Message("human", tuple(waiting)))
             waiting = []
-        blocks: list[Block] = []
+        results: list[Block] = []
+        words: list[Block] = []
         for block in message.blocks:
             if isinstance(block, ToolResponse):
                 block, moved = _in_result(draft, block)
+                results.append(block)
                 waiting += moved
             else:
-                block = _in_message(draft, message, block)
-            blocks.append(block)
-        same = all(a is b for a, b in zip(blocks, message.blocks, strict=True))
-        messages.append(message if same else message.holding(tuple(blocks)))
-        if waiting and any(not isinstance(block, ToolResponse) for block in message.blocks):
-            messages.append(Message("human", tuple(waiting)))
-            waiting = []
+                words.append(_in_message(draft, message, block))
+        # The human's words come after what belongs to the results before them.
+        if results and words and message.speaker == "tool":
+            words, waiting = [*waiting, *words], []
+        blocks = (*results, *words) if message.speaker == "tool" else _in_place(message.blocks, results, words)
+        same = len(blocks) == len(message.blocks) and all(a is b for a, b in zip(blocks, message.blocks, strict=True))
+        messages.append(message if same else message.holding(blocks))
     if waiting:
         messages.append(Message("human", tuple(waiting)))
     return draft.with_messages(messages)
+
+
+def _in_place(original: tuple[Block, ...], results: list[Block], words: list[Block]) -> tuple[Block, ...]:
+    """Results and words in the order in which they stood."""
+    taken = {True: iter(results), False: iter(words)}
+    return tuple(next(taken[isinstance(block, ToolResponse)]) for block in original)
 
 
 def _in_message(draft: Draft, message: Message, block: Block) -> Block:

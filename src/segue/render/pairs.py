@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -198,23 +198,24 @@ def orphans(draft: Draft) -> Draft:
 
     messages: list[Message] = []
     for message in draft.messages:
-        if not any(is_orphan(block) for block in message.blocks):
-            messages.append(message)
-            continue
-        kept = tuple(block for block in message.blocks if not is_orphan(block))
-        told = tuple(
-            text
-            for block in message.blocks
-            if isinstance(block, ToolResponse) and is_orphan(block)
-            for text in _orphan(draft, block)
-        )
-        if kept:
-            still_tool = any(isinstance(block, ToolResponse) for block in kept)
-            speaker = "human" if message.speaker == "tool" and not still_tool else message.speaker
-            messages.append(message.holding(kept, speaker=speaker))
-        if told:
-            messages.append(Message("human", told))
+        found = any(is_orphan(block) for block in message.blocks)
+        messages += _with_orphans_told(draft, message, is_orphan) if found else [message]
     return draft.with_messages(messages)
+
+
+def _with_orphans_told(draft: Draft, message: Message, is_orphan: Callable[[Block], bool]) -> list[Message]:
+    """The message with the results that have a call, then everybody's words in the order in which they stood."""
+    results: list[Block] = []
+    words: list[Block] = []
+    told: list[Block] = []
+    for block in message.blocks:
+        if isinstance(block, ToolResponse) and is_orphan(block):
+            (told if message.speaker == "ai" else words).extend(_orphan(draft, block))
+        else:
+            (results if isinstance(block, ToolResponse) and message.speaker != "ai" else words).append(block)
+    speaker = "tool" if results else "ai" if message.speaker == "ai" else "human"
+    parts = [message.holding((*results, *words), speaker=speaker)] if results or words else []
+    return [*parts, Message("human", tuple(told))] if told else parts
 
 
 def _orphan(draft: Draft, response: ToolResponse) -> list[Block]:
