@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
 import msgspec
 
-from segue.canonical.blocks import Message, ToolCall, calls_of, responses_of
+from segue.canonical.blocks import Block, Message, Opaque, ToolCall, ToolResponse, calls_of, responses_of
 from segue.canonical.jsontext import read_object, write
 from segue.canonical.pairing import Pairer
 from segue.canonical.request import Reply, Request
@@ -29,6 +30,8 @@ from segue.wire.tools import free_text_back
 __all__ = ["Converted", "convert", "parse_reply", "policy_of", "say"]
 
 _ANY_NAME = NameRule(allowed=r"\s\S", limit=1_000_000)
+
+_SAYS_NOTHING: tuple[object, ...] = (None, [], {}, "", False)
 
 Body = bytes | bytearray | str | Mapping[str, Any]
 
@@ -150,6 +153,7 @@ def say(
     report.target, report.id_scheme, report.model = wire.name, scheme.name, model
     transcript = render(request, wire.demands(known), policy, report, model=model)
     rule = wire.names(known)
+    _report_unsaid(request, wire, report)
     names = NameMap(rule.at_home() if transcript.home else rule)
     spell: Callable[[str], str] = names.render
     ids = IdMap.project(transcript, scheme, spell)
@@ -164,6 +168,32 @@ def say(
     for name, spelled in names.changed:
         report.add("name", f"the tool {name!r} is called {spelled!r} there", subject=name)
     return transcript, Said(body, names, report)
+
+
+def _report_unsaid(request: Request, target: Wire, report: Report) -> None:
+    """What only the API that a value came from has a word for: left out elsewhere, and said so once for each key."""
+    native = request.native
+    if native is not None and native.api != target.name and native.api in WIRES:
+        for key in sorted(native.fragment.keys() - WIRES[native.api].body_keys):
+            if native.fragment[key] not in _SAYS_NOTHING:
+                report.add("dropped", f"`{key}` has no word in {target.name}", subject=key)
+    unsaid: Counter[str] = Counter()
+    for message in request.messages:
+        for item in (message, *message.blocks):
+            native = item.native
+            if native is None or native.api == target.name or native.api not in WIRES or _told_otherwise(item):
+                continue
+            for key in native.fragment.keys() - WIRES[native.api].item_keys:
+                unsaid[key] += native.fragment[key] not in _SAYS_NOTHING
+    for key, count in sorted(unsaid.items()):
+        if count:
+            report.add("dropped", f"`{key}` of {count} items has no word in {target.name}", subject=key)
+
+
+def _told_otherwise(item: Message | Block) -> bool:
+    if isinstance(item, ToolResponse):
+        return item.hosted
+    return isinstance(item, Opaque) or (isinstance(item, ToolCall) and item.kind == "hosted")
 
 
 def parse_reply(wire: Wire, data: Body) -> Reply:

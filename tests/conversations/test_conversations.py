@@ -52,9 +52,9 @@ def test_is_accepted(case: Case, target: str) -> None:
 @EVERY_CASE
 def test_the_vendor_types_take_it(case: Case, target: str) -> None:
     out = convert(case, target).body
-    if case.source == target and complaints(case.body, target):
-        pytest.skip("at home the body holds what the types of the SDK do not know")
-    assert not complaints(out, target)
+    # At home a body may hold what the SDK's types do not know; nothing is to be added to that.
+    known = complaints(case.body, target) if case.source == target else ()
+    assert set(complaints(out, target)) <= set(known)
 
 
 POLICIES: tuple[dict[str, Any], ...] = (
@@ -84,11 +84,13 @@ def test_a_second_conversion_changes_nothing(case: Case, target: str) -> None:
     assert json.dumps(again.body) == json.dumps(out.body)
 
 
-@EVERY_CASE
-def test_a_lawful_body_goes_home_unchanged(case: Case) -> None:
+def is_lawful_at_home(case: Case) -> bool:
     verdict = judge(case.body, case.source) if case.source in apis() else None
-    if not verdict or any(violation.rule == "KIM-01" for violation in verdict):
-        pytest.skip("not lawful at home")
+    return bool(verdict) and not any(violation.rule == "KIM-01" for violation in verdict or ())
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if is_lawful_at_home(case)], ids=lambda case: case.name)
+def test_a_lawful_body_goes_home_unchanged(case: Case) -> None:
     out = segue.convert(case.body, source=case.source, target=case.source)
     expected = json.loads(json.dumps(case.body).replace("\\ud83d", "\ufffd").replace("\\ude00", "\ufffd"))
     assert json.dumps(out.body) == json.dumps(expected)
@@ -108,9 +110,7 @@ def stored(case: Case) -> dict[str, Any]:
     return json.loads(path.read_text("utf-8"))["targets"] if path.exists() else {}
 
 
-@pytest.mark.skipif(not WRITE, reason="SEGUE_SNAPSHOTS=write")
-@EVERY_CASE
-def test_write_snapshot(case: Case) -> None:
+def write(case: Case) -> None:
     SNAPSHOTS.mkdir(exist_ok=True)
     page = {
         "case": case.name,
@@ -121,10 +121,11 @@ def test_write_snapshot(case: Case) -> None:
     path_of(case).write_text(json.dumps(page, indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 
-@pytest.mark.skipif(WRITE, reason="they are being written")
 @EVERY_TARGET
 @EVERY_CASE
 def test_equals_its_snapshot(case: Case, target: str) -> None:
+    if WRITE:
+        write(case)
     pages = stored(case)
     assert target in pages, f"no snapshot of {case.name} for {target}: SEGUE_SNAPSHOTS=write, then review it"
     assert json.dumps(snapshot_of(case, target), indent=1) == json.dumps(pages[target], indent=1)

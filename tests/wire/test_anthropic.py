@@ -855,8 +855,8 @@ def test_tools_from_abroad():
     ]
     assert body["tools"][0]["name"] != "a.b"
     assert [(finding.kind, finding.subject) for finding in report.findings] == [
-        ("tools", "patch"),
         ("tools", "a.b"),
+        ("tools", "patch"),
         ("tools", "web"),
         ("tools", "n"),
     ]

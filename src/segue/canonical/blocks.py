@@ -152,7 +152,7 @@ class ToolCall(Struct, frozen=True, gc=False, tag="tool_call"):
     """
 
     name: str
-    arguments: Any = None
+    arguments: Any = {}
     id: str = ""
     arguments_text: str | None = None
     kind: Literal["function", "custom", "hosted"] = "function"

@@ -46,19 +46,21 @@ def write_sorted(value: object) -> bytes:
 
 def read(data: object) -> tuple[Any, int]:
     """The plain value of a body, and how many lone surrogates in it became U+FFFD."""
+    halves = 0
     if isinstance(data, str):
-        buffer = _UNPAIRED.sub(_LONE, data).encode()
+        text, halves = _UNPAIRED.subn(_LONE, data)
+        buffer = text.encode()
     elif isinstance(data, bytes | bytearray):
         buffer = bytes(data)
     else:
         # A dict, an SDK object, or something that is no body at all.
-        return plain(data), 0
+        return _plain(data, "", (), counted := [0]), counted[0]
     if not buffer.strip():
         raise InputError("the input is empty; a JSON object was expected")
     if depth_of(buffer) > MAX_DEPTH:
         raise InputError(f"nested more than {MAX_DEPTH} levels deep")
     try:
-        return _decoder.decode(buffer), 0
+        return _decoder.decode(buffer), halves
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8: {error.reason} at byte {_first_bad_byte(buffer)}") from None
     except (msgspec.DecodeError, RecursionError) as error:
@@ -66,7 +68,7 @@ def read(data: object) -> tuple[Any, int]:
         if not count:
             raise InputError(_explained(buffer, error)) from None
     try:
-        return _decoder.decode(mended), count
+        return _decoder.decode(mended), count + halves
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(_explained(mended, error)) from None
 
@@ -162,12 +164,16 @@ def parse_argument_text(text: str) -> tuple[Any, str | None]:
 
 def plain(value: object) -> Any:
     """A Python value as plain JSON values: SDK objects dumped, cycles, NaN and depth refused. Shared parts are fine."""
-    return _plain(value, "", ())
+    return _plain(value, "", (), [0])
 
 
-def _plain(value: object, path: str, parents: tuple[int, ...]) -> Any:
-    if value is None or isinstance(value, bool | int | str):
-        return _UNPAIRED.sub(_LONE, value) if isinstance(value, str) else value
+def _plain(value: object, path: str, parents: tuple[int, ...], halves: list[int]) -> Any:
+    if isinstance(value, str):
+        text, count = _UNPAIRED.subn(_LONE, value)
+        halves[0] += count
+        return text
+    if value is None or isinstance(value, bool | int):
+        return value
     if isinstance(value, float):
         if not math.isfinite(value):
             raise InputError(f"{value} is not a JSON number", path=path)
@@ -180,12 +186,12 @@ def _plain(value: object, path: str, parents: tuple[int, ...]) -> Any:
     if isinstance(value, Mapping):
         members = cast("Mapping[object, object]", value)
         return {
-            _key(key, path): _plain(item, f"{path}.{key}" if path else str(key), parents)
+            _key(key, path): _plain(item, f"{path}.{key}" if path else str(key), parents, halves)
             for key, item in members.items()
         }
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
-        return [_plain(item, f"{path}[{i}]", parents) for i, item in enumerate(cast("Sequence[object]", value))]
-    return _plain(_dumped(value, path), path, parents)
+        return [_plain(item, f"{path}[{i}]", parents, halves) for i, item in enumerate(cast("Sequence[object]", value))]
+    return _plain(_dumped(value, path), path, parents, halves)
 
 
 def _key(key: object, path: str) -> str:

@@ -27,7 +27,13 @@ def speakers(draft: Draft) -> Draft:
             )
         return regrouped(message, lambda block: _speaker(block, message))
 
-    return draft.with_messages(part for message in draft.messages for part in parts(message))
+    made: list[Message] = []
+    for message in draft.messages:
+        pieces = parts(message)
+        if len(pieces) > 1 or pieces[0] is not message:
+            draft.report.add("moved", "calls, reasoning or results stood in a message of somebody else")
+        made += pieces
+    return draft.with_messages(made)
 
 
 def _in_reply(block: Block) -> str:

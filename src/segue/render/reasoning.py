@@ -36,13 +36,17 @@ from segue.render.transcript import Transcript
 __all__ = ["bound", "open_exchange", "placeholders", "prefix_digests", "reasoning", "sent_digest"]
 
 
+_NOT_OWN = "reasoning of {whose} can't go to {api}: left out"
+_UNBOUND = "what came before this reasoning of {whose} has changed, and it is bound to that: left out"
+
+
 def reasoning(draft: Draft) -> Draft:
     """Reasoning goes back to who made it, whole; the rest is left out or told as text."""
 
     def kept(message: Message) -> Message:
         if not thinks(message) or _stays(draft, message):
             return message
-        return message.holding(tuple(made for block in message.blocks for made in _told(draft, block)))
+        return message.holding(tuple(made for block in message.blocks for made in _told(draft, block, _NOT_OWN)))
 
     return draft.with_messages(kept(message) for message in draft.messages)
 
@@ -76,14 +80,14 @@ def _is_own(draft: Draft, block: Thinking) -> bool:
     return same_model(block.origin.model, draft.model)
 
 
-def _told(draft: Draft, block: Block) -> list[Block]:
+def _told(draft: Draft, block: Block, why: str) -> list[Block]:
     if not isinstance(block, Thinking):
         return [block]
     if draft.policy.reasoning == "text" and block.text and not _is_placeholder(block):
         draft.report.add("reasoning", "reasoning is told as text", subject=block.origin.provider)
         return [Text(TEXTS.reasoning.format(content=block.text))]
     whose = block.origin.model or block.origin.provider
-    draft.report.add("reasoning", f"reasoning of {whose} can't go to {draft.demands.api}: left out", subject=whose)
+    draft.report.add("reasoning", why.format(whose=whose, api=draft.demands.api), subject=whose)
     return []
 
 
@@ -131,9 +135,8 @@ def bound(draft: Draft) -> Draft:
 
 
 def _dropped_from(draft: Draft, start: int) -> Draft:
-    draft.report.add("reasoning", "what came before bound reasoning has changed: it and all after it are left out")
     messages = [
-        message.holding(tuple(made for block in message.blocks for made in _told(draft, block)))
+        message.holding(tuple(made for block in message.blocks for made in _told(draft, block, _UNBOUND)))
         if position >= start and thinks(message)
         else message
         for position, message in enumerate(draft.messages)
@@ -226,7 +229,7 @@ def open_exchange(draft: Draft) -> Draft:
     choice = draft.options.tool_choice
     # ANT-30
     forced = choice is not None and choice.mode in ("required", "tool")
-    if demands.reasoning_forbids_forced_choice and forced and not _adapts(draft):
+    if demands.reasoning_forbids_forced_choice and forced and not (draft.home and _adapts(draft)):
         return _switched_off(draft, "reasoning can't go with a forced tool choice")
     # OAI-CHAT-17
     if demands.reasoning_refuses_tools and any(tool.kind == "function" for tool in draft.tools):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import filterfalse
+from itertools import filterfalse, takewhile
 
 import msgspec
 
@@ -172,11 +172,16 @@ def _may_end(draft: Draft, last: Message) -> bool:
         return True
     off = draft.options.reasoning is not None or draft.demands.ending == "prefill"
     # ANT-27
-    if thinks(last) and not draft.demands.reasoning_at_end and off and not draft.reasoning_on:
+    if not draft.demands.reasoning_at_end and off and not draft.reasoning_on and _ends_with_thinking(draft):
         return False
     if _pauses(last):
         return True
     return draft.demands.ending == "prefill" and (draft.demands.prefill_while_reasoning or not draft.reasoning_on)
+
+
+def _ends_with_thinking(draft: Draft) -> bool:
+    """Whether there is reasoning in the last reply; neighbours count as one."""
+    return any(map(thinks, takewhile(lambda message: message.speaker == "ai", reversed(draft.messages))))
 
 
 def _pauses(message: Message) -> bool:

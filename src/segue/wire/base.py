@@ -64,6 +64,10 @@ class Wire:
     render_reply: Callable[[Reply, Projection], JsonObject]
     parse_error: Callable[[int, Mapping[str, Any]], ApiError]
     render_error: Callable[[ApiError], JsonObject]
+    body_keys: frozenset[str]
+    """The keys of a body that canonical fields speak for; any other goes home only."""
+    item_keys: frozenset[str]
+    """The same for messages, blocks and calls."""
     custom_tools: bool = False
     """Whether calls with free text exist there."""
     on: str | None = None

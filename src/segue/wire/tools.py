@@ -6,7 +6,7 @@ JSON, `{"value": …}` for any other value. A target that wants text gets the ex
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
@@ -17,11 +17,11 @@ from segue.canonical.request import Tool
 from segue.render.report import Report
 
 __all__ = [
+    "as_function",
     "free_text_back",
     "object_schema",
     "render_arguments_object",
     "render_arguments_text",
-    "without_custom_tools",
 ]
 
 FREE_TEXT = "input"
@@ -29,15 +29,13 @@ FREE_TEXT = "input"
 
 def render_arguments_object(call: ToolCall, report: Report) -> dict[str, Any]:
     """The arguments as an object."""
-    if call.arguments_text is not None and call.arguments is None:
+    if call.arguments is None and call.arguments_text is not None:
         report.add(
             "argument", "arguments that are not valid JSON are sent as `_raw`", call_id=call.id, subject=call.name
         )
         return {"_raw": call.arguments_text}
     if isinstance(call.arguments, dict):
         return cast("dict[str, Any]", call.arguments)
-    if call.arguments is None:
-        return {}
     key = FREE_TEXT if call.kind == "custom" else "value"
     report.add("argument", f"arguments that are no object are sent as `{key}`", call_id=call.id, subject=call.name)
     return {key: call.arguments}
@@ -49,7 +47,7 @@ def render_arguments_text(call: ToolCall, report: Report) -> str:
         return write_text(render_arguments_object(call, report))
     if call.arguments_text is not None and call.arguments is None:
         return call.arguments_text
-    return write_text({} if call.arguments is None else call.arguments)
+    return write_text(call.arguments)
 
 
 def free_text_back(call: ToolCall, custom_names: frozenset[str]) -> ToolCall:
@@ -62,15 +60,12 @@ def free_text_back(call: ToolCall, custom_names: frozenset[str]) -> ToolCall:
     return msgspec.structs.replace(call, kind="custom", arguments=arguments[FREE_TEXT], native=None)
 
 
-def without_custom_tools(tools: Sequence[Tool], report: Report) -> list[Tool]:
-    """Free-text tools declared as functions that take one string."""
-    declared: list[Tool] = []
-    for tool in tools:
-        if tool.kind == "custom":
-            report.add("tools", "a free-text tool is declared as a function with one string", subject=tool.name)
-            tool = msgspec.structs.replace(tool, kind="function", parameters=_free_text_schema(tool), native=None)
-        declared.append(tool)
-    return declared
+def as_function(tool: Tool, report: Report) -> Tool:
+    """A free-text tool declared as a function that takes one string; any other tool as it is."""
+    if tool.kind != "custom":
+        return tool
+    report.add("tools", "a free-text tool is declared as a function with one string", subject=tool.name)
+    return msgspec.structs.replace(tool, kind="function", parameters=_free_text_schema(tool), native=None)
 
 
 def _free_text_schema(tool: Tool) -> dict[str, Any]:

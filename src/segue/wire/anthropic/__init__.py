@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from segue.models import Model
 from segue.render.demands import Demands
-from segue.wire.anthropic.items import API
+from segue.wire.anthropic.items import API, ITEM_KEYS
 from segue.wire.anthropic.reply import parse_error, parse_reply, render_error, render_reply
-from segue.wire.anthropic.request import parse_request, render_request
+from segue.wire.anthropic.request import BODY_KEYS, parse_request, render_request
 from segue.wire.anthropic.traits import DEFAULT_MODEL, traits_of
 from segue.wire.base import Wire
 from segue.wire.idmap import IdScheme, prefix_scheme
@@ -89,4 +89,6 @@ ANTHROPIC = Wire(
     render_reply=render_reply,
     parse_error=parse_error,
     render_error=render_error,
+    body_keys=BODY_KEYS,
+    item_keys=ITEM_KEYS,
 )

@@ -42,7 +42,7 @@ from segue.wire.base import Projection
 from segue.wire.overlay import unmodelled
 from segue.wire.tools import render_arguments_object
 
-__all__ = ["API", "own_fragment", "parse_content", "render_block", "with_rest"]
+__all__ = ["API", "ITEM_KEYS", "own_fragment", "parse_content", "render_block", "with_rest"]
 
 _SERVER_ID = re.compile("srvtoolu_[a-zA-Z0-9_]+")
 
@@ -195,6 +195,9 @@ _MODELLED = frozenset(
     {"type", "text", "thinking", "signature", "data", "id", "name", "input"}
     | {"tool_use_id", "content", "is_error", "source", "title"}
 )
+
+
+ITEM_KEYS = _MODELLED | {"role", "cache_control", "tool_name"}
 
 
 def own_fragment(native: Native | None) -> JsonObject | None:

@@ -21,9 +21,13 @@ from segue.wire.anthropic.traits import DEFAULT_MODEL
 from segue.wire.base import Projection
 from segue.wire.overlay import laid_over
 
-__all__ = ["parse_request", "render_message", "render_request"]
+__all__ = ["BODY_KEYS", "parse_request", "render_message", "render_request"]
 
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system"}
+BODY_KEYS = frozenset(
+    {"model", "messages", "system", "tools", "tool_choice", "thinking", "max_tokens", "temperature", "top_p", "top_k"}
+    | {"stop_sequences", "stream", "metadata", "output_config", "output_format"}
+)
 _BY_MODEL = frozenset({"thinking", "temperature", "top_p", "top_k"})
 _ROLES: dict[Speaker, str] = {"human": "user", "tool": "user", "ai": "assistant", "system": "system"}
 
@@ -122,6 +126,8 @@ def render_request(transcript: Transcript, projection: Projection) -> JsonObject
     )
     body["max_tokens"] = fields.pop("max_tokens")
     system = _render_system(transcript.system)
+    if any(not text.text.strip() for text in transcript.system):
+        projection.report.add("dropped", "blank system text", subject="system")
     if system:
         body["system"] = system
     body["messages"] = messages
@@ -138,6 +144,8 @@ def render_message(message: Message, projection: Projection) -> JsonObject:
         if not isinstance(content, list) or _same(written, cast("list[Any]", content)):
             return own
         return {**own, "content": written}
+    if message.name is not None:
+        projection.report.add("dropped", "a speaker's name has no place here", subject=message.name)
     body: JsonObject = {"role": _ROLES[message.speaker], "content": _render_content(message, written)}
     if message.native is not None and message.native.api == API:
         return {**message.native.fragment, **body}

@@ -12,7 +12,7 @@ from segue.wire.anthropic.fields import JsonObject, needed_list, needed_object, 
 from segue.wire.anthropic.items import API, own_fragment
 from segue.wire.base import Projection
 from segue.wire.overlay import unmodelled
-from segue.wire.tools import object_schema, without_custom_tools
+from segue.wire.tools import as_function, object_schema
 
 __all__ = ["parse_tools", "render_tools"]
 
@@ -48,10 +48,13 @@ def render_tools(tools: Sequence[Tool], projection: Projection) -> list[JsonObje
     """What the API can be told of. A declaration that is lawful at home is the very object that came in."""
     declared: list[JsonObject] = []
     names: set[object] = set()
-    for tool in without_custom_tools(tools, projection.report):
+    for given in tools:
+        tool = as_function(given, projection.report)
         written = _render_tool(tool, projection)
         if written is None:
-            projection.report.add("tools", "a hosted tool of another API is left out", subject=tool.name)
+            projection.report.add(
+                "tools", "a tool that only its own API defines can't be declared here", subject=tool.name
+            )
             continue
         name = written.get("name")
         # ANT-35: names are unique in a request

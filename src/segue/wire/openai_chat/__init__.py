@@ -15,7 +15,7 @@ from segue.wire.idmap import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
 from segue.wire.openai_chat.dialect import ChatDialect, left_out
 from segue.wire.openai_chat.reply import parse_error, parse_reply, render_error, render_reply
-from segue.wire.openai_chat.request import parse_request, render_request
+from segue.wire.openai_chat.request import BODY_KEYS, ITEM_KEYS, parse_request, render_request
 
 __all__ = ["OPENAI_CHAT", "ChatDialect", "make_wire"]
 
@@ -38,6 +38,8 @@ def make_wire(dialect: ChatDialect) -> Wire:
         render_reply=partial(render_reply, dialect=dialect),
         parse_error=parse_error,
         render_error=render_error,
+        body_keys=BODY_KEYS,
+        item_keys=ITEM_KEYS,
         custom_tools=dialect.custom_tools,
         on=None if dialect.kind == "wire" else "openai-chat",
     )

@@ -15,10 +15,18 @@ from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, re
 from segue.wire.openai_chat.parts import object_of
 from segue.wire.tools import render_arguments_text
 
-__all__ = ["is_legacy", "parse_call", "parse_legacy_call", "render_call", "render_legacy_call", "respelled"]
+__all__ = [
+    "CALL_KEYS",
+    "is_legacy",
+    "parse_call",
+    "parse_legacy_call",
+    "render_call",
+    "render_legacy_call",
+    "respelled",
+]
 
 _KINDS = ("function", "custom")
-_CALL_KEYS = frozenset({"id", "type", "function", "custom"})
+CALL_KEYS = frozenset({"id", "type", "function", "custom"})
 
 
 # ------------------------------------------------------------------------------------------------------------- parsing
@@ -104,7 +112,7 @@ def render_legacy_call(call: ToolCall, out: Spelling) -> JsonObject:
 def render_call(call: ToolCall, out: Spelling) -> JsonObject:
     wire_id = out.ids.render(call.id)
     home = out.home(call.native)
-    if home is not None and home.intact and (call.kind != "custom" or out.dialect.custom_tools):
+    if home is not None and home.intact:
         entry = cast("JsonObject", home.fragment)
         known = entry.get("type") in _KINDS
         entry = respelled(entry, out.spell(call.name)) if known else entry
@@ -119,7 +127,7 @@ def render_call(call: ToolCall, out: Spelling) -> JsonObject:
         # OAI-CHAT-10: always a string
         arguments = render_arguments_text(call, out.report)
         anew = {"id": wire_id, "type": "function", "function": {"name": name, "arguments": arguments}}
-    return anew if home is None else rewritten(home.fragment, anew, _CALL_KEYS)
+    return anew if home is None else rewritten(home.fragment, anew, CALL_KEYS)
 
 
 def respelled(entry: JsonObject, name: str) -> JsonObject:

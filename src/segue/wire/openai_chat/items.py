@@ -28,6 +28,7 @@ from segue.wire.openai_chat.parts import (
 )
 
 __all__ = [
+    "MESSAGE_KEYS",
     "parse_assistant",
     "parse_message",
     "render_assistant",
@@ -36,7 +37,7 @@ __all__ = [
 ]
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
-_MESSAGE_KEYS = frozenset(
+MESSAGE_KEYS = frozenset(
     {
         "role",
         "content",
@@ -179,7 +180,7 @@ def _named(message: Message, anew: JsonObject, native: Native | None) -> JsonObj
         anew["name"] = message.name
     if native is None or native.fragment.get("role") != anew["role"]:
         return anew
-    return rewritten(native.fragment, anew, _MESSAGE_KEYS)
+    return rewritten(native.fragment, anew, MESSAGE_KEYS)
 
 
 def _render_reply_message(message: Message, out: Spelling) -> JsonObject:
@@ -279,7 +280,7 @@ def _render_result(response: ToolResponse, out: Spelling) -> JsonObject:
     # KIM-08
     if response.name and (out.dialect.named_results or "name" in given):
         anew["name"] = out.spell(response.name)
-    return rewritten(given, anew, _MESSAGE_KEYS) if given else anew
+    return rewritten(given, anew, MESSAGE_KEYS) if given else anew
 
 
 def _result_content(response: ToolResponse, out: Spelling, legacy: bool) -> str | list[JsonObject]:

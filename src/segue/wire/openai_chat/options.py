@@ -18,7 +18,7 @@ from segue.wire.names import NameRule
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, left_out
 from segue.wire.openai_chat.parts import object_or_none, string_or_none
 
-__all__ = ["lawful_options", "parse_options", "render_options"]
+__all__ = ["OPTION_KEYS", "lawful_options", "parse_options", "render_options"]
 
 _EFFORTS: tuple[Effort, ...] = get_args(Effort)
 _MODES: tuple[Literal["auto", "none", "required"], ...] = ("auto", "none", "required")
@@ -32,6 +32,11 @@ _PLAIN = (
     ("presence_penalty", "presence_penalty"),
     ("frequency_penalty", "frequency_penalty"),
     ("user", "user"),
+)
+OPTION_KEYS = frozenset(
+    {key for key, _ in _PLAIN}
+    | {"max_completion_tokens", "max_tokens", "stop", "tool_choice", "function_call", "reasoning_effort", "thinking"}
+    | {"response_format"}
 )
 
 
@@ -144,7 +149,11 @@ def lawful_options(
     if options.stop is not None and len(options.stop) > dialect.stop_limit:
         report.add("adjusted", f"only {dialect.stop_limit} stop sequences are taken here", subject="stop")
         options = msgspec.structs.replace(options, stop=options.stop[: dialect.stop_limit])
-    return dialect.adjust(options, model, report)
+    options = dialect.adjust(options, model, report)
+    asked = options.reasoning
+    if asked is not None and asked.adaptive and asked.effort is None and dialect.reasoning_option == "effort":
+        report.add("adjusted", "how much to think can't be left to the model here: not said", subject="reasoning")
+    return options
 
 
 def render_options(

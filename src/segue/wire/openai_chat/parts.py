@@ -15,7 +15,16 @@ from segue.errors import InputError, ProjectionError
 from segue.render.demands import TEXTS
 from segue.wire.openai_chat.dialect import JsonObject, Spelling, rewritten
 
-__all__ = ["list_of", "object_of", "object_or_none", "parse_content", "render_content", "string_or_none", "unsupported"]
+__all__ = [
+    "PART_KEYS",
+    "list_of",
+    "object_of",
+    "object_or_none",
+    "parse_content",
+    "render_content",
+    "string_or_none",
+    "unsupported",
+]
 
 _AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 _AUDIO_FORMATS = {
@@ -25,7 +34,7 @@ _AUDIO_FORMATS = {
     "audio/mpeg": "mp3",
     "audio/mp3": "mp3",
 }
-_PART_KEYS = frozenset({"type", "text", "refusal", "image_url", "video_url", "input_audio", "file"})
+PART_KEYS = frozenset({"type", "text", "refusal", "image_url", "video_url", "input_audio", "file"})
 
 
 def _kind_of(value: object) -> str:
@@ -174,7 +183,7 @@ def _render_part(block: Block, out: Spelling, kinds: frozenset[str]) -> JsonObje
             part = {"type": "text", "text": TEXTS.reasoning.format(content=block.text)}
         case _:
             assert_never(block)
-    return part if native is None else rewritten(native.fragment, part, _PART_KEYS)
+    return part if native is None else rewritten(native.fragment, part, PART_KEYS)
 
 
 def unsupported(kind: str, detail: str | None, out: Spelling) -> JsonObject:

@@ -13,15 +13,19 @@ from segue.models import identify
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.base import Projection
-from segue.wire.openai_chat.calls import respelled
+from segue.wire.openai_chat.calls import CALL_KEYS, respelled
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling
-from segue.wire.openai_chat.items import parse_message, render_messages
-from segue.wire.openai_chat.options import lawful_options, parse_options, render_options
-from segue.wire.openai_chat.parts import list_of, object_of, object_or_none, string_or_none
+from segue.wire.openai_chat.items import MESSAGE_KEYS, parse_message, render_messages
+from segue.wire.openai_chat.options import OPTION_KEYS, lawful_options, parse_options, render_options
+from segue.wire.openai_chat.parts import PART_KEYS, list_of, object_of, object_or_none, string_or_none
 from segue.wire.overlay import laid_over
-from segue.wire.tools import object_schema, without_custom_tools
+from segue.wire.tools import as_function, object_schema
 
-__all__ = ["parse_request", "render_request"]
+__all__ = ["BODY_KEYS", "ITEM_KEYS", "parse_request", "render_request"]
+
+BODY_KEYS = OPTION_KEYS | {"model", "messages", "tools", "functions"}
+# `arguments` is of the old form of calls; the last three are left over from SDKs that parsed a reply.
+ITEM_KEYS = MESSAGE_KEYS | CALL_KEYS | PART_KEYS | {"arguments", "index", "parsed", "parsed_arguments"}
 
 
 # ------------------------------------------------------------------------------------------------------------- parsing
@@ -182,13 +186,11 @@ def _lawful_tools(transcript: Transcript, out: Spelling) -> Sequence[Tool]:
     tools: list[Tool] = []
     for tool in transcript.tools:
         if tool.kind == "hosted" and out.home(tool.native) is None:
-            out.report.add(
-                "tools", f"a tool that {tool.name}'s provider runs can't be declared here", subject=tool.name
-            )
+            out.report.add("tools", "a tool that only its own API defines can't be declared here", subject=tool.name)
         else:
             tools.append(tool)
     if not out.dialect.custom_tools:
-        tools = without_custom_tools(tools, out.report)
+        tools = [tool if out.home(tool.native) else as_function(tool, out.report) for tool in tools]
     limit = out.dialect.tool_limit
     return tools if len(tools) <= limit else _within_limit(tools, limit, transcript, out.report)
 
