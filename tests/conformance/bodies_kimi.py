@@ -54,6 +54,13 @@ CASES = (
         body({"role": "assistant", "content": "a"}),
         ("messages[1].function_call",),
     ),
+    Case(
+        "OAI-CHAT-21",
+        "free text",
+        body(tools=[{"type": "custom", "custom": {"name": "f"}}]),
+        body(tools=[{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]),
+        ("tools[0].type",),
+    ),
     Case("KIM-03", "no call", body(result(F0)), OK, ("messages[1]",)),
     Case("KIM-03", "empty", body(*HISTORY, result("")), OK, ("messages[3].tool_call_id",)),
     Case("KIM-03", "missing", body(*HISTORY, NAMELESS), OK, ("messages[3].tool_call_id",)),

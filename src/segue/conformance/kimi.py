@@ -103,6 +103,17 @@ def old_calls_unanswerable(request: ChatRequest) -> Iterator[Finding]:
             yield Finding(f"{message.path}.function_call", "a function_call can't be answered; tool_calls are expected")
 
 
+# OAI-CHAT-21
+@_table.rule("OAI-CHAT-21")
+def no_free_text(request: ChatRequest) -> Iterator[Finding]:
+    """Kimi has functions; free-text calls and tools are OpenAI's."""
+    calls = [(call.path, call.data.get("type")) for call in request.calls]
+    tools = [(f"tools[{tool.index}]", tool.type) for tool in request.tools]
+    for path, sort in calls + tools:
+        if sort == "custom":
+            yield Finding(f"{path}.type", "a free-text tool; Kimi has functions only")
+
+
 # KIM-03
 @_table.rule("KIM-03")
 def results_asked_for(request: ChatRequest) -> Iterator[Finding]:

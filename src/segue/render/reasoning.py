@@ -256,7 +256,7 @@ def _opens_without_thinking(draft: Draft) -> bool:
     for message in draft.messages:
         if message.speaker == "ai":
             opener += () if closed else message.blocks
-        elif all(isinstance(block, ToolResponse) for block in message.blocks):
+        elif message.speaker == "system" or all(isinstance(block, ToolResponse) for block in message.blocks):
             closed = bool(opener)
         else:
             opener, closed = [], False

@@ -112,7 +112,7 @@ def render_legacy_call(call: ToolCall, out: Spelling) -> JsonObject:
 def render_call(call: ToolCall, out: Spelling) -> JsonObject:
     wire_id = out.ids.render(call.id)
     home = out.home(call.native)
-    if home is not None and home.intact:
+    if home is not None and home.intact and (call.kind != "custom" or out.dialect.custom_tools):
         entry = cast("JsonObject", home.fragment)
         known = entry.get("type") in _KINDS
         entry = respelled(entry, out.spell(call.name)) if known else entry

@@ -190,7 +190,7 @@ def _lawful_tools(transcript: Transcript, out: Spelling) -> Sequence[Tool]:
         else:
             tools.append(tool)
     if not out.dialect.custom_tools:
-        tools = [tool if out.home(tool.native) else as_function(tool, out.report) for tool in tools]
+        tools = [as_function(tool, out.report) for tool in tools]
     limit = out.dialect.tool_limit
     return tools if len(tools) <= limit else _within_limit(tools, limit, transcript, out.report)
 
