@@ -8,6 +8,7 @@ import copy
 import json
 import sys
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -195,7 +196,7 @@ def _work(api: str, body: dict[str, object]) -> int:
     """How many lines the judge runs for a body."""
     count = 0
 
-    def line(_frame: object, event: str, _argument: object) -> object:
+    def line(_frame: FrameType, event: str, _argument: object) -> Any:
         nonlocal count
         count += event == "line"
         return line

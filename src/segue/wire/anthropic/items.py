@@ -136,10 +136,13 @@ def _parse_hosted_call(block: JsonObject, model: str | None) -> Block:
 
 def _parse_tool_result(block: JsonObject, model: str | None) -> Block:
     content: Any = block.get("content")
+    intact = content is not None or "content" not in block
     if isinstance(content, str):
         blocks: tuple[Block, ...] = (Text(content),)
     elif isinstance(content, list):
-        blocks = parse_content(cast("list[Any]", content), model)
+        parsed = parse_content(cast("list[Any]", content), model)
+        blocks = tuple(_in_result(part) for part in parsed)
+        intact = blocks == parsed
     elif content is None:
         blocks = ()
     else:
@@ -149,14 +152,21 @@ def _parse_tool_result(block: JsonObject, model: str | None) -> Block:
         error=block.get("is_error") is True,
         is_complete=True,
         origin=_origin(block.get("tool_use_id"), model),
-        native=Native(API, block, intact=content is not None or "content" not in block),
+        native=Native(API, block, intact),
     )
+
+
+def _in_result(block: Block) -> Block:
+    """ANT-18: calls, results and reasoning can't stand inside a result; what they say is told as text."""
+    if isinstance(block, Text | Media | Code | Opaque):
+        return block
+    return Text(write_text(block.native.fragment if block.native is not None else {}))
 
 
 def _parse_hosted_result(block: JsonObject, model: str | None) -> Block:
     content: Any = block.get("content")
     if isinstance(content, list) and block["type"] == "mcp_tool_result":
-        blocks = parse_content(cast("list[Any]", content), model)
+        blocks = tuple(_in_result(part) for part in parse_content(cast("list[Any]", content), model))
     else:
         blocks = () if content is None else (Text(tell_hosted_content(cast("object", content))),)
     return ToolResponse(
