@@ -41,8 +41,8 @@ fmt: setup ## format, and fix what ruff can fix by itself
 	@$(BIN)/ruff check --fix-only --quiet .
 	@$(BIN)/ruff format .
 
-snapshots: setup ## write new and changed inline snapshots into the tests; review the diff, then make test
-	@$(BIN)/pytest -q --inline-snapshot=create,fix $(ARGS) || true
+snapshots: setup ## write what every wire makes of every conversation, and inline snapshots; read the diff, then make test
+	@SEGUE_SNAPSHOTS=write $(BIN)/pytest -q --inline-snapshot=create,fix tests/conversations tests/test_report.py $(ARGS) || true
 
 soak: setup ## the properties at length: 100,000 examples, no time limit
 	@SEGUE_SOAK=1 $(BIN)/pytest -n 2 --timeout=0 --inline-snapshot=disable tests/properties $(ARGS)

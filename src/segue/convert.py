@@ -176,7 +176,7 @@ def _report_unsaid(request: Request, target: Wire, report: Report) -> None:
     if native is not None and native.api != target.name and native.api in WIRES:
         for key in sorted(native.fragment.keys() - WIRES[native.api].body_keys):
             if native.fragment[key] not in _SAYS_NOTHING:
-                report.add("dropped", f"`{key}` has no word in {target.name}", subject=key)
+                report.add("dropped", f"`{key}` has no word in {target.name}", subject=key, fault="projection")
     unsaid: Counter[str] = Counter()
     for message in request.messages:
         for item in (message, *message.blocks):
@@ -187,7 +187,9 @@ def _report_unsaid(request: Request, target: Wire, report: Report) -> None:
                 unsaid[key] += native.fragment[key] not in _SAYS_NOTHING
     for key, count in sorted(unsaid.items()):
         if count:
-            report.add("dropped", f"`{key}` of {count} items has no word in {target.name}", subject=key)
+            report.add(
+                "dropped", f"`{key}` of {count} items has no word in {target.name}", subject=key, fault="projection"
+            )
 
 
 def _told_otherwise(item: Message | Block) -> bool:

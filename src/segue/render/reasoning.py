@@ -264,5 +264,7 @@ def _opens_without_thinking(draft: Draft) -> bool:
 
 
 def _switched_off(draft: Draft, why: str) -> Draft:
-    draft.report.add("adjusted", f"{why}: reasoning is switched off for this request", subject="reasoning")
+    draft.report.add(
+        "adjusted", f"{why}: reasoning is switched off for this request", subject="reasoning", fault="rendering"
+    )
     return draft.with_options(reasoning=Reasoning(enabled=False, effort="none"))

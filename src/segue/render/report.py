@@ -18,7 +18,6 @@ Kind = Literal[
     "dedupe",  # one of several completions was left out
     "dropped",  # content that the target can't have was left out
     "inserted",  # a bridge, head or tail was put in
-    "merged",  # messages were joined or split to fit the target's roles
     "model",  # the model's name was left out
     "moved",  # content went to another place
     "name",  # a tool's name was projected
@@ -37,6 +36,7 @@ _FAULTS: dict[Kind, Fault] = {
     "supplied": "canonical",
     "surrogate": "canonical",
     "synthetic": "canonical",
+    "adjusted": "projection",
     "argument": "projection",
     "model": "projection",
     "name": "projection",

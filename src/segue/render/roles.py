@@ -195,7 +195,7 @@ def _trimmed(draft: Draft, last: Message) -> Message:
     block = last.blocks[-1] if last.blocks else None
     if not isinstance(block, Text) or block.text == block.text.rstrip():
         return last
-    draft.report.add("adjusted", "white space at the end of a prefill: cut off")
+    draft.report.add("adjusted", "white space at the end of a prefill: cut off", fault="rendering")
     text = block.text.rstrip()
     return last.holding((*last.blocks[:-1], *([edited(block, text=text)] if text else [])))
 

@@ -1,0 +1,109 @@
+"""The report of one broken history, whole: what a user reads when something was repaired."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from inline_snapshot import snapshot
+
+import segue
+from segue.render.report import Report
+
+
+def call(call_id: str, name: str) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": "{}"}}
+
+
+BROKEN: dict[str, Any] = {
+    "model": "gpt-4.1",
+    "seed": 7,
+    "logprobs": True,
+    "messages": [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": None, "tool_calls": [call("call_0", "ns.look"), call("call_0", "glob")]},
+        {"role": "user", "content": "Never mind."},
+        {"role": "tool", "tool_call_id": "call_0", "content": "late"},
+        {"role": "tool", "tool_call_id": "call_9", "content": "whose?"},
+    ],
+}
+
+
+def test_the_whole_report():
+    report = segue.convert(BROKEN, target="anthropic", model="claude-sonnet-4-5").report
+    assert report.to_dict() == snapshot(
+        {
+            "target": "anthropic",
+            "model": "claude-sonnet-4-5",
+            "id_scheme": "anthropic",
+            "seen": ["hist_tool_5S-4KV6a6vCpnGNZPscjzK6B", "hist_tool_qLV51fWowAMvi1MvPJyw1EPL"],
+            "emitted_calls": [
+                ["hist_tool_5S-4KV6a6vCpnGNZPscjzK6B", "toolu_5S-4KV6a6vCpnGNZPscjzK6B"],
+                ["hist_tool_qLV51fWowAMvi1MvPJyw1EPL", "toolu_qLV51fWowAMvi1MvPJyw1EPL"],
+            ],
+            "emitted_results": [
+                ["hist_tool_5S-4KV6a6vCpnGNZPscjzK6B", "toolu_5S-4KV6a6vCpnGNZPscjzK6B"],
+                ["hist_tool_qLV51fWowAMvi1MvPJyw1EPL", "toolu_qLV51fWowAMvi1MvPJyw1EPL"],
+            ],
+            "findings": [
+                {
+                    "kind": "orphan",
+                    "fault": "canonical",
+                    "message": "a result without a call: told as text",
+                    "call_id": "hist_tool_ie37Hop9YoFxBfzvxd7e_vSx",
+                    "subject": "a tool",
+                },
+                {
+                    "kind": "synthetic",
+                    "fault": "canonical",
+                    "message": "interrupted: no result was recorded",
+                    "call_id": "hist_tool_qLV51fWowAMvi1MvPJyw1EPL",
+                    "subject": "glob",
+                },
+                {
+                    "kind": "reordered",
+                    "fault": "rendering",
+                    "message": "results were brought to their calls",
+                    "call_id": "hist_tool_5S-4KV6a6vCpnGNZPscjzK6B",
+                },
+                {
+                    "kind": "tools",
+                    "fault": "rendering",
+                    "message": "the history has calls but no tool is declared: one stub is",
+                },
+                {
+                    "kind": "dropped",
+                    "fault": "projection",
+                    "message": "`logprobs` has no word in anthropic",
+                    "subject": "logprobs",
+                },
+                {
+                    "kind": "adjusted",
+                    "fault": "projection",
+                    "message": "`seed` is left out: the API has no such option",
+                    "subject": "seed",
+                },
+                {
+                    "kind": "name",
+                    "fault": "projection",
+                    "message": "the tool 'ns.look' is called 'ns_look_yiufnj7d' there",
+                    "subject": "ns.look",
+                },
+            ],
+        }
+    )
+    assert json.loads(json.dumps(report.to_dict())) == report.to_dict()
+
+
+def test_a_report_is_empty_where_nothing_was_decided():
+    body = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hi."}]}
+    assert segue.convert(body, target="openai-chat").report.findings == []
+
+
+def test_every_kind_has_a_fault():
+    report = Report()
+    report.add("dedupe", "x")
+    report.add("moved", "x")
+    report.add("name", "x")
+    report.add("name", "x", fault="canonical")
+    assert [finding.fault for finding in report.findings] == ["canonical", "rendering", "projection", "canonical"]
