@@ -74,8 +74,14 @@ def test_the_whole_report():
                 {
                     "kind": "dropped",
                     "fault": "projection",
-                    "message": "`logprobs` has no word in anthropic",
+                    "message": "`logprobs` is not carried over to anthropic",
                     "subject": "logprobs",
+                },
+                {
+                    "kind": "adjusted",
+                    "fault": "projection",
+                    "message": "`max_tokens` is demanded and was not given: 8192",
+                    "subject": "max_tokens",
                 },
                 {
                     "kind": "adjusted",

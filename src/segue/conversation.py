@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
-from segue.canonical.blocks import Block, Message, Speaker, Text, Thinking, ToolCall
+from segue.canonical.blocks import Block, Message, Speaker, Text, Thinking, ToolCall, state_of
 from segue.canonical.codec import decode_block, dumped, dumps, loads
 from segue.canonical.history import History, Interaction, bound_to
 from segue.canonical.jsontext import plain, read_object, write
@@ -26,7 +26,9 @@ from segue.wire.registry import WIRES, find
 
 __all__ = ["Conversation", "Rendered"]
 
-Content = str | Block | Sequence[Block]
+Content = str | Block | Sequence[Block] | Sequence[Mapping[str, Any]]
+
+_PART_TYPES = frozenset({"text", "image_url", "input_audio", "file", "image", "document"})
 
 
 class Rendered:
@@ -55,6 +57,7 @@ class Conversation:
         self._request = Request(())
         self._history = History()
         self._sent: Transcript | None = None
+        self._made_up: list[str] = []
         self.system = system
         self.tools = tools
         self.options = options
@@ -66,6 +69,8 @@ class Conversation:
 
     @system.setter
     def system(self, text: str | None) -> None:
+        if text is not None and not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InputError("system text must be a string", path="system")
         self._set(system=(Text(text),) if text else ())
 
     @property
@@ -121,6 +126,7 @@ class Conversation:
         return self._history.pending
 
     def add_user(self, content: Content) -> None:
+        """A human's words: text, canonical blocks, or content parts as any API writes them."""
         self._history.add(Message("human", _blocks(content)))
 
     def add_reply(self, reply: Body | Reply, *, source: str | None = None) -> Reply:
@@ -128,12 +134,23 @@ class Conversation:
         if not isinstance(reply, Reply):
             wire = find(source or _reply_source(read_object(reply)[0]), argument="source")
             reply = parse_reply(wire, reply)
-        self._history.mark_sent()
+        self._settle_what_was_sent()
         blocks = reply.blocks
         if self._sent is not None and any(isinstance(block, Thinking) for block in blocks):
             blocks = bound_to(blocks, sent_digest(self._sent))
         added = self._history.add(Message("ai", blocks, turn_key=self._history.open_turn()))
         return msgspec.structs.replace(reply, blocks=added[0].blocks if added else ())
+
+    def _settle_what_was_sent(self) -> None:
+        """What the last request said is what the model was told, also where it said that a result was missing."""
+        for call_id in self._made_up:
+            entry = self._history.ledger.get(call_id)
+            if entry is not None and entry.state == "pending":
+                why = "interrupted: no result was recorded"
+                response = entry.call.respond(TEXTS.interrupted, error=True, outcome="interrupted", synthetic=why)
+                self._history.add(Message("tool", (response,), turn_key=entry.turn_key))
+        self._made_up = []
+        self._history.mark_sent()
 
     def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None:
         """The result of a call: given itself, by its canonical id, or by its raw id in the newest turn.
@@ -143,7 +160,7 @@ class Conversation:
         found = self._call(call)
         if content is None or isinstance(content, str):
             response = found.respond(content or "", error=error)
-        elif _are_blocks(content):
+        elif _are_blocks(content) or _are_parts(content):
             response = found.respond(_blocks(cast("Content", content)), error=error)
         else:
             response = found.respond((), structured=plain(content), error=error)
@@ -193,11 +210,15 @@ class Conversation:
         messages, supplied = self._history.supplied()
         for call_id in supplied:
             report.add("supplied", "one side of this interaction came from the ledger", call_id=call_id)
+        for call_id, entry in self._history.ledger.items():
+            for response in entry.evidence:
+                report.add("dedupe", f"another result, {state_of(response)}: kept as evidence", call_id=call_id)
         request = msgspec.structs.replace(self._request, messages=messages)
         if model is None and request.native is not None and request.native.api == target:
             model = request.model
         transcript, said = say(request, wire, report, policy, model=model, tool_format=tool_format, fetch=fetch)
         self._sent = transcript if identify(model).family else None
+        self._made_up = [finding.call_id for finding in report.of("synthetic") if finding.call_id is not None]
         return Rendered(said.body, report)
 
     def dump(self) -> bytes:
@@ -239,16 +260,33 @@ def _are_blocks(content: object) -> bool:
     return bool(items) and all(isinstance(item, Block) for item in items)
 
 
+def _are_parts(content: object) -> bool:
+    """Whether these are content parts as an API writes them, such as `{"type": "text", "text": …}`."""
+    items = cast("list[object]", content) if isinstance(content, list) else []
+    kinds = [cast("dict[str, Any]", item).get("type") if isinstance(item, dict) else None for item in items]
+    return bool(kinds) and all(isinstance(kind, str) and kind in _PART_TYPES for kind in kinds)
+
+
 def _blocks(content: Content) -> tuple[Block, ...]:
     if isinstance(content, str):
         return (Text(content),)
-    return (content,) if isinstance(content, Block) else tuple(content)
+    if isinstance(content, Block):
+        return (content,)
+    if _are_blocks(content):
+        return tuple(cast("Sequence[Block]", content))
+    if not _are_parts(content):
+        raise InputError("text, blocks or content parts were expected", path="content")
+    parts = cast("list[dict[str, Any]]", plain(content))
+    wire = WIRES["anthropic" if any("source" in part for part in parts) else "openai-chat"]
+    return wire.parse_request({"messages": [{"role": "user", "content": parts}]}).messages[0].blocks
 
 
 def _declared(tool: Tool | Mapping[str, Any], position: int) -> Tool:
     """A tool as any API declares it."""
     if isinstance(tool, Tool):
         return tool
+    if not isinstance(tool, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError("a tool's declaration must be an object", path=f"tools[{position}]")
     wire = WIRES["openai-chat" if "function" in tool or "custom" in tool else "anthropic"]
     try:
         return wire.parse_request({"messages": [], "tools": [plain(tool)]}).tools[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 
@@ -38,6 +38,9 @@ Body = bytes | bytearray | str | Mapping[str, Any]
 
 class Converted:
     """A body for the target, and what it took to make it."""
+
+    def __repr__(self) -> str:
+        return f"<Converted {self.source} → {self.target}: {len(self.report.findings)} findings>"
 
     def __init__(self, request: Request, source: Wire, target: Wire, transcript: Transcript, said: Said) -> None:
         self._request = request
@@ -176,19 +179,21 @@ def _report_unsaid(request: Request, target: Wire, report: Report) -> None:
     if native is not None and native.api != target.name and native.api in WIRES:
         for key in sorted(native.fragment.keys() - WIRES[native.api].body_keys):
             if native.fragment[key] not in _SAYS_NOTHING:
-                report.add("dropped", f"`{key}` has no word in {target.name}", subject=key, fault="projection")
+                report.add("dropped", f"`{key}` is not carried over to {target.name}", subject=key, fault="projection")
     unsaid: Counter[str] = Counter()
-    for message in request.messages:
-        for item in (message, *message.blocks):
-            native = item.native
-            if native is None or native.api == target.name or native.api not in WIRES or _told_otherwise(item):
-                continue
+    items = [item for message in request.messages for item in (message, *message.blocks) if not _told_otherwise(item)]
+    for item in (*request.system, *items):
+        native = item.native
+        if native is not None and native.api != target.name and native.api in WIRES:
             for key in native.fragment.keys() - WIRES[native.api].item_keys:
                 unsaid[key] += native.fragment[key] not in _SAYS_NOTHING
     for key, count in sorted(unsaid.items()):
         if count:
             report.add(
-                "dropped", f"`{key}` of {count} items has no word in {target.name}", subject=key, fault="projection"
+                "dropped",
+                f"`{key}` of {count} items is not carried over to {target.name}",
+                subject=key,
+                fault="projection",
             )
 
 
@@ -202,6 +207,9 @@ def parse_reply(wire: Wire, data: Body) -> Reply:
     """A provider's answer. What is wrong with it is the provider's fault."""
     try:
         value, _ = read_object(data)
+        if isinstance(value.get("error"), dict):
+            error = wire.parse_error(0, value)
+            raise RemoteProtocolError(f"{wire.name} answered with an error: {error.kind}: {error.message}")
         return wire.parse_reply(value)
     except InputError as error:
         raise RemoteProtocolError(f"not a reply of {wire.name}: {error}") from None
@@ -212,5 +220,6 @@ def policy_of(**chosen: str) -> Policy:
     try:
         return msgspec.convert(chosen, Policy)
     except msgspec.ValidationError as error:
-        message, _, where = str(error).partition(" - at `$.")
-        raise InputError(message[:1].lower() + message[1:], path=where.rstrip("`") or "policy") from None
+        name = str(error).partition(" - at `$.")[2].rstrip("`")
+        values = get_args(get_type_hints(Policy)[name])
+        raise InputError(f"{chosen[name]!r} is not one of {', '.join(values)}", path=name) from None

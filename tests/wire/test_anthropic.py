@@ -81,7 +81,15 @@ def home(body: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 def abroad(*messages: Message, model: str | None = "claude-sonnet-4-5", **fields: Any) -> tuple[dict[str, Any], Report]:
     """A request that came from nowhere, with ids as the pairing gives them."""
-    return said(transcript_of(Request(pair(messages), model=model, **fields)))
+    body, report = said(transcript_of(Request(pair(messages), model=model, **fields)))
+    # What every such request gets: told once, in a test of its own.
+    report.findings = [finding for finding in report.findings if "is demanded" not in finding.message]
+    return body, report
+
+
+def test_a_limit_is_demanded_and_said_so():
+    _, report = said(transcript_of(Request(pair([Message("human", (Text("hi"),))]), model="claude-sonnet-4-5")))
+    assert [(finding.kind, finding.subject) for finding in report.findings] == [("adjusted", "max_tokens")]
 
 
 def asked(

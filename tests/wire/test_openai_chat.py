@@ -494,7 +494,10 @@ def test_options_and_tools() -> None:
     [
         ({"tool_choice": "required"}, Options(tool_choice=ToolChoice("required"))),
         ({"tool_choice": {"type": "custom", "custom": {"name": "p"}}}, Options(tool_choice=ToolChoice("tool", "p"))),
-        ({"tool_choice": HOME["allowed tools"]["tool_choice"]}, Options(tool_choice=ToolChoice("required"))),
+        (
+            {"tool_choice": HOME["allowed tools"]["tool_choice"]},
+            Options(tool_choice=ToolChoice("required", allowed=("read",))),
+        ),
         ({"tool_choice": 5}, Options()),
         ({"function_call": "none"}, Options(tool_choice=ToolChoice("none"))),
         ({"function_call": {"name": "f"}}, Options(tool_choice=ToolChoice("tool", "f"))),

@@ -43,10 +43,11 @@ class Tool(Struct, frozen=True, gc=False):
 
 
 class ToolChoice(Struct, frozen=True, gc=False):
-    """`auto`, `none`, `required` (some tool) or `tool` (the named one)."""
+    """`auto`, `none`, `required` (some tool) or `tool` (the named one); of the `allowed` ones where they are named."""
 
     mode: Literal["auto", "none", "required", "tool"]
     name: str | None = None
+    allowed: tuple[str, ...] | None = None
 
 
 class Reasoning(Struct, frozen=True, gc=False):

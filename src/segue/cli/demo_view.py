@@ -54,7 +54,7 @@ def copies_table(copies: Sequence[Copy]) -> RenderableType:
 
 def carried() -> RenderableType:
     """The head of the journey."""
-    words = "Every stop reads the bytes of the one before. Below: call, canonical id → id on this wire, result"
+    words = "Every stop reads the bytes of the one before, so ids are new. Below: call, canonical id → wire id, result"
     legend = Text(f"{words}\nMarks:", "dim")
     for outcome in ("result", "error", "synthetic"):
         mark, style = _OUTCOMES[outcome]
@@ -97,7 +97,9 @@ def ending(journey: Sequence[Step], totals: Totals) -> RenderableType:
     numbers = (totals.calls, totals.results, totals.synthetic, totals.remapped)
     last = Text(f"{totals.refused} refused", "bold red" if totals.refused else "bold green")
     table.add_row(Text(f"{totals.requests} requests", "bold"), *(Text(str(n), "bold") for n in numbers), last)
-    hint = Text.assemble("\nTry it: ", ("segue convert --to anthropic < request.json", "bold"))
+    hint = Text.assemble(
+        "\nTry it: ", ("segue convert --to anthropic --model claude-sonnet-4-5 < request.json", "bold")
+    )
     return Group(_head("The journey in numbers"), table, hint)
 
 

@@ -65,7 +65,13 @@ def rebound(draft: Draft) -> Draft:
 
 
 def declared(draft: Draft) -> Draft:
-    """A tool where the history has calls and the target wants one declared."""
+    """The tools that may be called, and one where the history has calls and the target wants one declared."""
+    choice = draft.options.tool_choice
+    if choice is not None and choice.allowed is not None and not draft.home:
+        tools = tuple(tool for tool in draft.tools if tool.name in choice.allowed)
+        draft.report.add("tools", "only the tools that may be called are declared", fault="rendering")
+        draft = msgspec.structs.replace(draft, tools=tools)
+        draft = draft.with_options(tool_choice=msgspec.structs.replace(choice, allowed=None))
     wanted = draft.demands.tools_wanted
     if draft.tools or wanted == "never" or (wanted == "abroad" and draft.home):
         return draft

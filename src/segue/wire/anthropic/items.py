@@ -207,7 +207,7 @@ _MODELLED = frozenset(
 )
 
 
-ITEM_KEYS = _MODELLED | {"role", "cache_control", "tool_name"}
+ITEM_KEYS = _MODELLED | {"role", "tool_name"}
 
 
 def own_fragment(native: Native | None) -> JsonObject | None:

@@ -124,7 +124,7 @@ def render_media(media: Media, projection: Projection) -> JsonObject:
         media = _taken_apart(media)
     source = _render_source(media, projection)
     if source is None:
-        projection.report.add("text", f"a {media.kind} that the API does not take is told as text", subject=media.kind)
+        projection.report.add("text", f"{media.kind} that the API does not take: told as text", subject=media.kind)
         said = [TEXTS.unsupported.format(kind=media.kind), media.name or "", media.url or ""]
         return {"type": "text", "text": " ".join(part for part in said if part)}
     block: JsonObject = {"type": media.kind, "source": source}

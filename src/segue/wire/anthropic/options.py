@@ -93,6 +93,8 @@ def render_options(
         "stream": options.stream,
         "metadata": None if options.user is None else {"user_id": options.user},
     }
+    if not declared and (options.tool_choice is not None or options.parallel is not None):
+        _leave_out("tool_choice", "no tool is declared", report)
     for name in ("seed", "presence_penalty", "frequency_penalty"):
         if getattr(options, name) is not None:
             _leave_out(name, "the API has no such option", report)
@@ -111,7 +113,9 @@ def _render_max_tokens(
         room = _ANSWER
         if thinking is not None and is_thinking(thinking):
             room += thinking.get("budget_tokens") or budget_of(effort or "medium")
-        return room if ceiling is None else min(room, ceiling)
+        room = room if ceiling is None else min(room, ceiling)
+        report.add("adjusted", f"`max_tokens` is demanded and was not given: {room}", subject="max_tokens")
+        return room
     if ceiling is not None and options.max_tokens > ceiling:
         report.add("adjusted", f"`max_tokens` is cut to {ceiling}, the most the model gives", subject="max_tokens")
         return ceiling

@@ -94,9 +94,17 @@ def _parse_choice(body: Mapping[str, Any]) -> ToolChoice | None:
     if detail is None:
         return None
     if choice["type"] == "allowed_tools":
-        return _parse_mode(detail.get("mode"))
+        mode = _parse_mode(detail.get("mode"))
+        return mode and msgspec.structs.replace(mode, allowed=_parse_allowed(detail.get("tools")))
     name = detail.get("name")
     return ToolChoice("tool", name) if isinstance(name, str) else None
+
+
+def _parse_allowed(value: object) -> tuple[str, ...] | None:
+    entries = [object_or_none(item) or {} for item in cast("list[object]", value)] if isinstance(value, list) else []
+    details = [object_or_none(entry.get(str(entry.get("type")))) or {} for entry in entries]
+    names = tuple(name for detail in details if isinstance(name := detail.get("name"), str))
+    return names or None
 
 
 def _parse_mode(value: object) -> ToolChoice | None:
