@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from hashlib import sha256
 
 from msgspec import Struct
 
@@ -17,7 +16,7 @@ from segue.canonical.ids import is_canonical, short_hash
 from segue.errors import ProjectionError
 from segue.render.transcript import Transcript
 
-__all__ = ["IdMap", "IdScheme", "kimi_scheme", "nine_characters", "prefix_scheme"]
+__all__ = ["IdMap", "IdScheme", "kimi_scheme", "prefix_scheme"]
 
 _CANONICAL_PREFIX = "hist_tool_"
 
@@ -60,21 +59,6 @@ def kimi_scheme() -> IdScheme:
         return f"functions.{spelled}:{ordinal + salt}"
 
     return IdScheme("kimi", r"(?:functions\.)?[a-zA-Z0-9_-]+:\d+", make, counts=True)
-
-
-def nine_characters() -> IdScheme:
-    """Nine letters and digits from a hash of the canonical id and the salt (MIS-01)."""
-    alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-
-    def make(call: ToolCall, _spelled: str, _ordinal: int, salt: int) -> str:
-        number = int.from_bytes(sha256(f"{call.id}|{salt}".encode()).digest())
-        characters: list[str] = []
-        for _ in range(9):
-            number, digit = divmod(number, 62)
-            characters.append(alphabet[digit])
-        return "".join(characters)
-
-    return IdScheme("mistral", r"[a-zA-Z0-9]{9}", make)
 
 
 class IdMap:
