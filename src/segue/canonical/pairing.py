@@ -53,15 +53,39 @@ def _name(block: ToolCall | ToolResponse) -> _Name:
 
 
 class _Turn:
-    __slots__ = ("key", "open", "slots")
+    """The calls of one reply. Open ones wait in queues, so that finding the next never means looking through all."""
+
+    __slots__ = ("_queues", "bearing", "key", "open", "slots")
 
     def __init__(self, key: str) -> None:
         self.key = key
         self.slots: list[_Slot] = []
         self.open = 0
+        self.bearing: defaultdict[_Name, list[_Slot]] = defaultdict(list)
+        self._queues: defaultdict[tuple[object, ...], deque[_Slot]] = defaultdict(deque)
 
-    def bearing(self, name: _Name) -> list[_Slot]:
-        return [slot for slot in self.slots if _name(slot.call) == name]
+    def take(self, slot: _Slot) -> None:
+        name = _name(slot.call)
+        self.slots.append(slot)
+        self.open += 1
+        self.bearing[name].append(slot)
+        raw_id, hosted = name
+        for queue in (name, (hosted, raw_id is None, None), (hosted, raw_id is None, slot.call.name)):
+            self._queues[queue].append(slot)
+
+    def waiting(self, name: _Name) -> _Slot | None:
+        """The first open call of this name."""
+        return self._first(name)
+
+    def waiting_at(self, *, hosted: bool, without_id: bool, tool: str | None) -> _Slot | None:
+        """The first open call with or without an id, of this tool if one is named."""
+        return self._first((hosted, without_id, tool))
+
+    def _first(self, queue: tuple[object, ...]) -> _Slot | None:
+        slots = self._queues[queue]
+        while slots and slots[0].answer is not None:
+            slots.popleft()
+        return slots[0] if slots else None
 
 
 class Pairer:
@@ -125,8 +149,7 @@ class Pairer:
         self._ids.add(call_id)
         call = msgspec.structs.replace(call, id=call_id)
         slot = self._slots[call_id] = _Slot(call, turn)
-        turn.slots.append(slot)
-        turn.open += 1
+        turn.take(slot)
         if raw_id is not None:
             self._newest_bearing[_name(call)] = turn
         return call
@@ -137,8 +160,8 @@ class Pairer:
             return self._answer(self._slots[response.call_id], response)
         name = _name(response)
         if name in self._newest_bearing:
-            same = self._newest_bearing[name].bearing(name)
-            return self._answer(next((slot for slot in same if slot.answer is None), same[-1]), response)
+            turn = self._newest_bearing[name]
+            return self._answer(turn.waiting(name) or turn.bearing[name][-1], response)
         if name in self._borne:
             return response, None
         slot = self._by_content(response, self._turns[-1:]) or self._by_position(response)
@@ -150,14 +173,11 @@ class Pairer:
             self._open_turns.pop()
         if not self._open_turns:
             return None
-        hosted = response.hosted
-        waiting = [s for s in self._open_turns[-1].slots if s.answer is None and _name(s.call)[1] == hosted]
-        nameless = [slot for slot in waiting if slot.call.origin.raw_id is None]
-        others = [slot for slot in waiting if slot.call.origin.raw_id is not None]
-        candidates = nameless + others if response.origin.raw_id is None or self._positional else nameless
-        if response.name:
-            candidates = [slot for slot in candidates if slot.call.name == response.name]
-        return candidates[0] if candidates else None
+        turn, tool = self._open_turns[-1], response.name or None
+        found = turn.waiting_at(hosted=response.hosted, without_id=True, tool=tool)
+        if found is None and (response.origin.raw_id is None or self._positional):
+            found = turn.waiting_at(hosted=response.hosted, without_id=False, tool=tool)
+        return found
 
     def _by_content(self, response: ToolResponse, turns: Iterable[_Turn]) -> _Slot | None:
         """A call of a closed turn whose result says the same: this one is its repetition."""
@@ -208,7 +228,7 @@ class Pairer:
         waiting = self._unanswered[_name(response)]
         if waiting:
             return self._answer(waiting.popleft(), response)
-        for slot in self._newest_bearing[_name(response)].bearing(_name(response)):
+        for slot in self._newest_bearing[_name(response)].bearing[_name(response)]:
             if slot.answer is not None and same_content(response, slot.answer):
                 return self._answer(slot, response)
         return self._orphan(response), None

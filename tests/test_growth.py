@@ -1,0 +1,65 @@
+"""Work grows with the length of a history and no faster, however odd it is. Counted in lines run, not in seconds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import segue
+
+
+def call(call_id: str) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+def asks(*ids: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": None, "tool_calls": [call(call_id) for call_id in ids]}
+
+
+def found(call_id: str, text: str = "r") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+HISTORIES: dict[str, Callable[[int], list[dict[str, Any]]]] = {
+    "turns": lambda n: [m for i in range(n) for m in (asks(f"c{i}"), found(f"c{i}"))],
+    "orphans": lambda n: [found(f"x{i}") for i in range(n)],
+    "one reply with many calls": lambda n: [asks(*(f"c{i}" for i in range(n)))],
+    "one id for all": lambda n: [asks(*["c"] * n), *(found("c", str(i)) for i in range(n))],
+    "no ids": lambda n: [asks(*[""] * n), *(found("", str(i)) for i in range(n))],
+    "results before calls": lambda n: [*(found(f"c{i}") for i in range(n)), *(asks(f"c{i}") for i in range(n))],
+    "late results": lambda n: [*(asks(f"c{i}") for i in range(n)), *(found(f"c{i}") for i in range(n))],
+    "duplicates": lambda n: [asks("c"), *(found("c", str(i)) for i in range(n))],
+    "users": lambda n: [{"role": "user", "content": "x"}] * n,
+    "own ids of Kimi": lambda n: [
+        m for i in range(n) for m in (asks(f"functions.f:{i + n}"), found(f"functions.f:{i + n}"))
+    ],
+}
+
+
+def work(messages: list[dict[str, Any]], target: str) -> int:
+    count = 0
+
+    def line(_frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal count
+        count += event == "line"
+        return line
+
+    before = sys.gettrace()
+    sys.settrace(line)
+    try:
+        segue.convert({"messages": messages}, source="openai-chat", target=target)
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize("target", [row.name for row in segue.formats()])
+@pytest.mark.parametrize("history", HISTORIES)
+def test_work_grows_with_the_length(history: str, target: str):
+    made = HISTORIES[history]
+    work(made(10), target)
+    assert work(made(400), target) < 4.6 * work(made(100), target)
