@@ -18,6 +18,7 @@ from anthropic.types.beta.message_create_params import MessageCreateParamsNonStr
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming as Params
 from pydantic import TypeAdapter
 
+import segue
 from segue.canonical.blocks import (
     Code,
     Media,
@@ -308,7 +309,11 @@ def test_ids_and_names_are_laid_over_and_nothing_else():
         "model": "claude-sonnet-4-5",
         "max_tokens": 1,
         "messages": [
-            {"role": "assistant", "content": [{"type": "text", "text": "t", "x": 1}, use], "y": 2},
+            {
+                "role": "assistant",
+                "content": [{"type": "text", "text": "t", "cache_control": {"type": "ephemeral"}}, use],
+                "y": 2,
+            },
             {"role": "user", "content": [result]},
         ],
         "tools": [{"name": "read.file", "input_schema": {"type": "object"}, "defer_loading": True}],
@@ -1188,3 +1193,13 @@ def test_demands_follow_the_model(model, first, ending, bound, adapts):
     row = demands(identify(model))
     assert (row.first, row.ending, row.reasoning_bound, row.reasoning_adapts) == (first, ending, bound, adapts)
     assert (row.api, row.provider, row.results, row.unique_ids) == ("anthropic", "anthropic", "joint", "conversation")
+
+
+def test_a_key_that_a_block_does_not_have_is_left_out_and_reported():
+    # ANT-12
+    body = of_content({"type": "text", "text": "t", "colour": "red", "cache_control": {"type": "ephemeral"}})
+    made = segue.convert(body, source="anthropic", target="anthropic")
+    assert made.body["messages"][0]["content"] == [
+        {"type": "text", "text": "t", "cache_control": {"type": "ephemeral"}}
+    ]
+    assert [(finding.kind, finding.subject) for finding in made.report.findings] == [("dropped", "colour")]

@@ -48,6 +48,8 @@ class Demands(Struct, frozen=True):
 
     reasoning: Literal["none", "signed", "plain"] = "none"
     """What of its own reasoning the target takes back: nothing, what it signed, or its plain text."""
+    reasons: bool = True
+    """Whether the model reasons at all."""
     reasoning_bound: Literal["provider", "model", "prefix"] = "provider"
     reasoning_alone: bool = True
     """Whether a message may hold reasoning and nothing else."""

@@ -49,7 +49,9 @@ class Draft(Struct, frozen=True):
 
     @property
     def reasoning_on(self) -> bool:
-        """Whether the request switches reasoning on."""
+        """Whether the request switches reasoning on. A model that has none is not asked, but its own body stands."""
+        if not self.demands.reasons and not (self.home and self.model == self.request.model):
+            return False
         asked = self.options.reasoning
         if asked is None or asked.enabled is False or asked.effort == "none":
             return False

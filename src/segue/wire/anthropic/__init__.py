@@ -23,6 +23,7 @@ _SHOWN = frozenset({"image", "document"})
 def demands(model: Model) -> Demands:
     """The row of a model. What can't be told from its name is taken for the newest."""
     claude = model.family == "claude" and bool(model.version)
+    traits = traits_of(model)
     return Demands(
         api=API,
         provider=API,
@@ -44,10 +45,11 @@ def demands(model: Model) -> Demands:
         later_system="text",
         # ANT-26, ANT-28, ANT-29
         reasoning="signed",
+        reasons=traits.budgets or traits.adaptive,
         reasoning_bound="prefix" if claude and model.at_least(5, 1) else "model",
         # ANT-24, ANT-27, ANT-30
         reasoning_opens_loop=True,
-        reasoning_adapts=traits_of(model).adaptive,
+        reasoning_adapts=traits.adaptive,
         reasoning_at_end=False,
         reasoning_forbids_forced_choice=True,
         error_flag=True,

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any, assert_never, cast
 
+import msgspec
 from msgspec import UNSET
 
 from segue.canonical.blocks import (
@@ -29,6 +30,7 @@ from segue.canonical.jsontext import parse_argument_text, write_text
 from segue.errors import InputError
 from segue.render.demands import TEXTS
 from segue.wire.anthropic.fields import JsonObject, kind_of, needed_object, text_or_none
+from segue.wire.anthropic.keys import unknown_keys
 from segue.wire.anthropic.media import (
     API,
     parse_document,
@@ -67,7 +69,12 @@ def _parse_block(value: object, model: str | None) -> Block:
         raise InputError(f"a block needs a `type` of text, not {kind_of(kind)}", path="type")
     parse = _PARSERS.get(kind)
     if parse is not None:
-        return parse(block, model)
+        made = parse(block, model)
+        return (
+            msgspec.structs.replace(made, native=Native(API, block, intact=False))
+            if unknown_keys(block, kind)
+            else made
+        )
     if kind.endswith("_tool_result") and "tool_use_id" in block:
         return _parse_hosted_result(block, model)
     return Opaque(kind, text=tell_unknown(block), native=Native(API, block))
@@ -219,11 +226,18 @@ def own_fragment(native: Native | None) -> JsonObject | None:
 
 def with_rest(written: JsonObject, native: Native | None) -> JsonObject:
     """A block written anew, with the unmodelled keys that its fragment still has."""
-    return written if native is None or native.api != API else written | unmodelled(native.fragment, _MODELLED)
+    if native is None or native.api != API:
+        return written
+    rest = unmodelled(native.fragment, _MODELLED)
+    return written | {key: rest[key] for key in rest.keys() - unknown_keys(rest, str(written["type"]))}
 
 
 def render_block(block: Block, projection: Projection) -> JsonObject:
     own = own_fragment(block.native)
+    if own is None and block.native is not None and block.native.api == API:
+        fragment = cast("JsonObject", block.native.fragment)
+        for key in sorted(unknown_keys(fragment, str(fragment.get("type")))):
+            projection.report.add("dropped", f"`{key}` is no key of {fragment['type']} blocks", subject=key)
     match block:
         case ToolCall():
             return _render_call(block, own, projection)
