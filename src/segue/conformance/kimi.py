@@ -106,12 +106,14 @@ def old_calls_unanswerable(request: ChatRequest) -> Iterator[Finding]:
 # OAI-CHAT-21
 @_table.rule("OAI-CHAT-21")
 def no_free_text(request: ChatRequest) -> Iterator[Finding]:
-    """Kimi has functions; free-text calls and tools are OpenAI's."""
-    calls = [(call.path, call.data.get("type")) for call in request.calls]
-    tools = [(f"tools[{tool.index}]", tool.type) for tool in request.tools]
-    for path, sort in calls + tools:
-        if sort == "custom":
-            yield Finding(f"{path}.type", "a free-text tool; Kimi has functions only")
+    """Kimi has functions, its own built-in ones among them; free-text calls and tools are OpenAI's."""
+    for call in request.calls:
+        sort = call.data.get("type")
+        if sort not in ("function", "builtin_function"):
+            yield Finding(f"{call.path}.type", f"the type is {quoted(sort)}; Kimi has functions only")
+    for tool in request.tools:
+        if tool.type == "custom":
+            yield Finding(f"tools[{tool.index}].type", "a free-text tool; Kimi has functions only")
 
 
 # KIM-03

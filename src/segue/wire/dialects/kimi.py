@@ -83,6 +83,7 @@ KIMI = make_wire(
         reasoning_key="reasoning_content",
         reasoning_option="thinking",
         named_results=True,
+        call_types=frozenset({"builtin_function"}),
         media=frozenset({"image"}),
         max_temperature=1,
         stop_limit=5,

@@ -117,7 +117,6 @@ _OPENAI = ChatDialect(
     developer=True,
     custom_tools=True,
     old_calls=True,
-    strict_types=True,
     refusals=True,
     media=_MEDIA,
     limit_key="max_completion_tokens",

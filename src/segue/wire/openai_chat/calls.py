@@ -62,8 +62,8 @@ def parse_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> To
 
 def _is_of_type(key: str, kind: object, dialect: ChatDialect) -> bool:
     """Whether the type that a call names goes with what it holds."""
-    # OAI-CHAT-21; other vendors have types of their own for functions, such as built-in ones.
-    return kind == key or (not dialect.strict_types and isinstance(kind, str) and kind not in _KINDS)
+    # OAI-CHAT-21
+    return kind == key or (isinstance(kind, str) and kind in dialect.call_types)
 
 
 def parse_legacy_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> ToolCall:

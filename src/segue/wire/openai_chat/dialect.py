@@ -55,8 +55,8 @@ class ChatDialect(Struct, frozen=True):
     custom_tools: bool = False
     old_calls: bool = False
     """Whether `function_call` and the role `function`, which know no ids, are still understood."""
-    strict_types: bool = False
-    """Whether a call's type must be that of what it holds."""
+    call_types: frozenset[str] = frozenset()
+    """Types of calls beside `function` and `custom` that hold a `function` all the same."""
     refusals: bool = False
     """Whether a refusal has a key of its own."""
     named_results: bool = False
