@@ -26,14 +26,15 @@ from segue.canonical.blocks import (
     ToolResponse,
     calls_of,
 )
+from segue.canonical.history import bound_to
 from segue.canonical.jsontext import write_sorted
-from segue.canonical.request import Reasoning, Tool
+from segue.canonical.request import Reasoning, Request, Tool
 from segue.models import same_model
 from segue.render.demands import TEXTS
 from segue.render.draft import Draft, thinks
 from segue.render.transcript import Transcript
 
-__all__ = ["bound", "open_exchange", "placeholders", "prefix_digests", "reasoning", "sent_digest"]
+__all__ = ["bound", "open_exchange", "placeholders", "prefix_digests", "reasoning", "remembering", "sent_digest"]
 
 
 _NOT_OWN = "reasoning of {whose} can't go to {api}: left out"
@@ -149,6 +150,17 @@ def sent_digest(transcript: Transcript) -> str:
     end = Message("ai", ())
     messages = (*transcript.messages, end)
     return _digests_now(transcript, messages)[-1]
+
+
+def remembering(request: Request) -> tuple[Message, ...]:
+    """The messages of a body, their reasoning bound to what stood before it there, whatever becomes of that later."""
+    if not any(thinks(message) for message in request.messages):
+        return request.messages
+    digests = prefix_digests(request.system, request.tools, request.messages)
+    return tuple(
+        msgspec.structs.replace(message, blocks=bound_to(message.blocks, digest)) if thinks(message) else message
+        for message, digest in zip(request.messages, digests, strict=True)
+    )
 
 
 def _digests_now(draft: Draft | Transcript, messages: Sequence[Message]) -> list[str]:
