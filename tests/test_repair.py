@@ -58,8 +58,8 @@ def test_the_diff_names_each_place_and_each_reason() -> None:
 ~ messages[1].content[0].id: "bad id" → "toolu_tZnfvcQHcVTpY2qh3CMTC3gF"
 - messages[2].content[1]: {"type":"tool_result","tool_use_id":"nobody","content":"lost"}
 ~ messages[2].content[0].tool_use_id: "bad id" → "toolu_tZnfvcQHcVTpY2qh3CMTC3gF"
-+ messages[2].content[1]: {"type":"tool_result","tool_use_id":"toolu_2","content":"[interrupted: no result was recorded]","is_error":true}
-+ messages[3]: {"role":"user","content":"[result of a tool; its call is no longer part of this conversation]\\nlost"}
++ messages[2].content[1]: {"type":"tool_result","tool_use_id":"toolu_2","content":"[interrupted: no result…
++ messages[3]: {"role":"user","content":"[result of a tool; its call is no longer part of this …
 # a result without a call: told as text
 # interrupted: no result was recorded\
 """)

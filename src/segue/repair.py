@@ -18,7 +18,7 @@ from segue.wire.registry import find
 __all__ = ["Change", "Repaired", "repair"]
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~", "moved": ">"}
-_SHOWN = 120
+_SHOWN = 80
 _IDS = ("id", "call_id", "tool_call_id", "tool_use_id")
 
 
