@@ -79,7 +79,7 @@ class Conversation:
 
     @tools.setter
     def tools(self, declarations: Sequence[Tool | Mapping[str, Any]]) -> None:
-        self._set(tools=tuple(_declared(tool, position) for position, tool in enumerate(declarations)))
+        self._set(tools=tuple(tool for at, given in enumerate(declarations) for tool in _declared(given, at)))
 
     @property
     def options(self) -> Options:
@@ -281,15 +281,17 @@ def _blocks(content: Content) -> tuple[Block, ...]:
     return wire.parse_request({"messages": [{"role": "user", "content": parts}]}).messages[0].blocks
 
 
-def _declared(tool: Tool | Mapping[str, Any], position: int) -> Tool:
-    """A tool as any API declares it."""
+def _declared(tool: Tool | Mapping[str, Any], position: int) -> tuple[Tool, ...]:
+    """A tool as any API declares it; one object of Gemini's declares several."""
     if isinstance(tool, Tool):
-        return tool
+        return (tool,)
     if not isinstance(tool, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError("a tool's declaration must be an object", path=f"tools[{position}]")
-    wire = WIRES["openai-chat" if "function" in tool or "custom" in tool else "anthropic"]
+    name = "openai-chat" if "function" in tool or "custom" in tool else "anthropic"
+    if "functionDeclarations" in tool or "function_declarations" in tool:
+        name = "gemini"
     try:
-        return wire.parse_request({"messages": [], "tools": [plain(tool)]}).tools[0]
+        return WIRES[name].parse_request({"messages": [], "contents": [], "tools": [plain(tool)]}).tools
     except InputError as error:
         raise InputError(error.message, path=error.path.replace("tools[0]", f"tools[{position}]")) from None
 
@@ -298,6 +300,8 @@ def _reply_source(value: Mapping[str, Any]) -> str:
     if "choices" in value:
         family = identify(value.get("model") if isinstance(value.get("model"), str) else None).family
         return family if family in WIRES else "openai-chat"
+    if "candidates" in value or "promptFeedback" in value:
+        return "gemini"
     if value.get("type") == "message" or isinstance(value.get("content"), list):
         return "anthropic"
     raise InputError("this is not a reply of a known API; name `source` if it is one")

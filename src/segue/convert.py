@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, get_args, get_type_hints
+from typing import Any, cast, get_args, get_type_hints
 
 import msgspec
 
@@ -180,6 +180,7 @@ def _report_unsaid(request: Request, target: Wire, report: Report) -> None:
         for key in sorted(native.fragment.keys() - WIRES[native.api].body_keys):
             if native.fragment[key] not in _SAYS_NOTHING:
                 report.add("dropped", f"`{key}` is not carried over to {target.name}", subject=key, fault="projection")
+        _report_inner(native.fragment, WIRES[native.api], target, report)
     unsaid: Counter[str] = Counter()
     items = [item for message in request.messages for item in (message, *message.blocks) if not _told_otherwise(item)]
     for item in (*request.system, *items):
@@ -195,6 +196,16 @@ def _report_unsaid(request: Request, target: Wire, report: Report) -> None:
                 subject=key,
                 fault="projection",
             )
+
+
+def _report_inner(body: Mapping[str, Any], source: Wire, target: Wire, report: Report) -> None:
+    for outer, known in source.inner_keys.items():
+        inner = cast("dict[str, Any]", body[outer]) if isinstance(body.get(outer), dict) else {}
+        for key in sorted(inner.keys() - known):
+            if inner[key] not in _SAYS_NOTHING:
+                report.add(
+                    "dropped", f"`{outer}.{key}` is not carried over to {target.name}", subject=key, fault="projection"
+                )
 
 
 def _told_otherwise(item: Message | Block) -> bool:

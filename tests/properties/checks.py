@@ -18,6 +18,7 @@ TARGETS = tuple(row.name for row in segue.formats() if getattr(row, "kind", "wir
 MODELS: dict[str, tuple[str | None, ...]] = {
     "openai-chat": (None, "gpt-4.1", "gpt-5"),
     "anthropic": (*(None, "claude-3-5-sonnet-20241022", "claude-sonnet-4-5", "claude-opus-4-6", "claude-fable-5-1"),),
+    "gemini": (None, "gemini-2.0-flash", "gemini-2.5-pro", "gemini-3-pro-preview", "gemini-4-argon"),
     "kimi": (None, "kimi-k2-0905-preview", "kimi-k2-thinking", "kimi-k3"),
 }
 INTERRUPTED = "[interrupted: no result was recorded]"
@@ -33,6 +34,11 @@ def models(api: str) -> tuple[str | None, ...]:
     return MODELS.get(api, (None,))
 
 
+def said(body: Body) -> list[Body]:
+    """The list that holds what was said, whatever the API calls it."""
+    return body.get("messages") or body.get("contents") or []
+
+
 def dumped(value: Any) -> str:
     """JSON text: key order and the difference of int and float count."""
     return json.dumps(value, ensure_ascii=False)
@@ -40,7 +46,7 @@ def dumped(value: Any) -> str:
 
 def accepted(body: Body, api: str, model: str | None, *, pending: bool = False) -> None:
     """No `reject`, and on Kimi no foreign id (KIM-01)."""
-    allowed = {"ANT-04", "OAI-CHAT-03", "KIM-02"} if pending else set()
+    allowed = {"ANT-04", "OAI-CHAT-03", "KIM-02", "GEM-01", "GEM-05"} if pending else set()
     bad = [
         str(violation)
         for violation in segue.check(body, api, model=model)
@@ -98,7 +104,7 @@ def nothing_lost(body: Body, report: Any, story: Story) -> None:
 
 def words_in_order(body: Body, story: Story) -> None:
     """Words stay where they were: in the order said, an orphan in its place, a result's picture before what follows."""
-    spoken = dumped(body["messages"])
+    spoken = dumped(said(body))
     order: list[str] = []
     before: Event | None = None
     for at, event in enumerate(story.events):
@@ -128,15 +134,21 @@ def ids_in_order(reading: Reading, report: Any, *, home: bool, api: str, model: 
     """Ids are one to one, in the form of the target, the same in report and body."""
     ids = reading.ids
     if not home:
-        assert len(set(ids)) == len(ids), f"ids repeat: {ids}"
+        told = [one for one in ids if one is not None]
+        assert len(set(told)) == len(told), f"ids repeat: {ids}"
     calls, results = [tuple(pair) for pair in report.emitted_calls], [tuple(pair) for pair in report.emitted_results]
-    if "legacy" not in ids:
+    if "legacy" not in ids and api != "gemini":
         assert [wire for _, wire in calls] == ids
+    if api == "gemini":  # where ids may be left out (GEM-11)
+        assert [wire if given is not None else None for given, (_, wire) in zip(ids, calls, strict=True)] == ids
     canonical = [name for name, _ in calls]
     assert len(set(canonical)) == len(canonical), f"canonical ids repeat: {canonical}"
     assert all(_CANONICAL.fullmatch(name) for name in canonical), canonical
     assert sorted(calls) == sorted(results), "calls and results of the report differ"
-    if not home and api in _ABROAD:
+    if not home and api == "gemini":
+        older = model in ("gemini-2.0-flash", "gemini-2.5-pro")
+        assert all((one is None) == older for one in ids), ids
+    elif not home and api in _ABROAD:
         assert all(_ABROAD[api].fullmatch(one) for one in ids), ids
     if not home and api == "kimi" and model != "kimi-k3":
         assert ids == [f"functions.{one.name}:{index}" for index, one in enumerate(reading.interactions)]
@@ -171,6 +183,18 @@ def anthropic_abroad(body: Body, story: Story) -> None:
     leading, later = _later(story)
     assert all(str(word_of(event.text)) in lifted for event in leading), f"not lifted: {leading}"
     assert not any(str(word_of(event.text)) in lifted for event in later), f"lifted: {later}"
+
+
+def gemini_abroad(body: Body, story: Story) -> None:
+    """What Gemini bodies from elsewhere hold to: results alone (GEM-04), replies in one piece (GEM-08), an end that is
+    not the model's (GEM-05), leading system text on top."""
+    roles = [content["role"] for content in body["contents"]]
+    assert not any(one == other == "model" for one, other in pairwise(roles)), roles
+    assert roles[0] == roles[-1] == "user", roles
+    for content in body["contents"]:
+        assert len({"functionResponse" in part for part in content["parts"]}) == 1, content
+    lifted = dumped(body.get("systemInstruction"))
+    assert all(str(word_of(event.text)) in lifted for event in _later(story)[0])
 
 
 def chat_abroad(body: Body, story: Story, developer: str) -> None:
@@ -218,7 +242,7 @@ def converted(story: Story, given: Body, out: Any, source: str, target: str, mod
     abroad = source != target
     accepted(out.body, target, model)
     reading = read(out.body, target)
-    words_meet(reading, story, flagged=source == "anthropic")
+    words_meet(reading, story, flagged=source in ("anthropic", "gemini"))
     nothing_lost(out.body, out.report, story)
     words_in_order(out.body, story)
     ids_in_order(reading, out.report, home=not abroad, api=target, model=model)
@@ -226,7 +250,9 @@ def converted(story: Story, given: Body, out: Any, source: str, target: str, mod
         results_together(out.body)
     if abroad and target == "anthropic":
         anthropic_abroad(out.body, story)
-    if abroad and target == "openai-chat" and source != "kimi":
+    if abroad and target == "gemini":
+        gemini_abroad(out.body, story)
+    if abroad and target == "openai-chat" and source not in ("kimi", "gemini"):
         chat_abroad(out.body, story, "developer")
     if abroad and target == "kimi":
         chat_abroad(out.body, story, "user")
@@ -247,6 +273,6 @@ def home(given: Body, body: Body, api: str) -> None:
 
 def up_to_last_reply(body: Body) -> list[str]:
     """The encoded messages up to and including the last assistant message."""
-    messages = body.get("messages", [])
-    last = max((at for at, message in enumerate(messages) if message["role"] == "assistant"), default=-1)
+    messages = said(body)
+    last = max((at for at, one in enumerate(messages) if one.get("role") in ("assistant", "model")), default=-1)
     return [dumped(message) for message in messages[: last + 1]]

@@ -1,7 +1,8 @@
 """Small independent readers: what a body of each API says, read from the rulebook and from nothing of segue.
 
 Chat pairs by id inside the run of tool messages right after the calls (OAI-CHAT-03); Anthropic by `tool_use_id` in
-the user turn right after (ANT-04), neighbours of one role being one turn (ANT-21).
+the user turn right after (ANT-04), neighbours of one role being one turn (ANT-21). Gemini reads results in the one
+content right after the calls (GEM-01), by id where both have one, else by name and order.
 """
 
 from __future__ import annotations
@@ -140,10 +141,45 @@ def read_anthropic(body: Body) -> Reading:
     return reading
 
 
+def _gemini_result(response: Any) -> tuple[str, bool]:
+    """The text of a `functionResponse`, and whether it is an error."""
+    if isinstance(response, dict) and len(response) == 1:
+        (key, value), error = next(iter(response.items())), "error" in response
+        if key in ("output", "error") and isinstance(value, str):
+            return value, error
+    return ("" if response == {} else json.dumps(response, ensure_ascii=False)), False
+
+
+def read_gemini(body: Body) -> Reading:
+    reading = Reading()
+    waiting: list[Body] = []
+    contents = body["contents"]
+    for position, content in enumerate(contents):
+        if content.get("role") == "model":
+            following = contents[position + 1] if position + 1 < len(contents) else {}
+            results = [part["functionResponse"] for part in following.get("parts", ()) if "functionResponse" in part]
+            waiting = results if following.get("role") != "model" else []
+            for part in content["parts"]:
+                if "functionCall" not in part:
+                    continue
+                call = part["functionCall"]
+                key = call["name"], call.get("id") or None
+                same = [one for one in waiting if (one["name"], one.get("id") or None) == key]
+                if same:
+                    waiting = [one for one in waiting if one is not same[0]]
+                text, error = _gemini_result(same[0]["response"]) if same else (None, False)
+                reading.interactions.append(Interaction(key[1], key[0], call.get("args"), text, error))
+            reading.surplus.extend(waiting)
+        elif position == 0 or contents[position - 1].get("role") != "model":
+            reading.surplus.extend(part for part in content["parts"] if "functionResponse" in part)
+    return reading
+
+
 READERS: dict[str, Callable[[Body], Reading]] = {
     "openai-chat": read_chat,
     "kimi": read_chat,
     "anthropic": read_anthropic,
+    "gemini": read_gemini,
 }
 
 

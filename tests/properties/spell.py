@@ -12,6 +12,7 @@ from typing import Any
 
 from .spell_anthropic import spell_anthropic
 from .spell_chat import spell_chat, spell_kimi
+from .spell_gemini import spell_gemini
 from .story import Story
 
 Body = dict[str, Any]
@@ -20,6 +21,7 @@ SPELLINGS: dict[str, Callable[[Story, str | None], Body]] = {
     "openai-chat": spell_chat,
     "kimi": spell_kimi,
     "anthropic": spell_anthropic,
+    "gemini": spell_gemini,
 }
 
 

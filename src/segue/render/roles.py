@@ -87,7 +87,8 @@ def _alone(draft: Draft, run: list[Message]) -> list[Message]:
         return run
     if all(draft.at_home(part) for part in run):
         draft.report.add("moved", "results were put into one message with nothing else in it")
-    return [message.holding(results), *([message.holding(words, speaker="human")] if words else [])]
+    parts = [message.holding(results)] if results else []
+    return [*parts, message.holding(words, speaker="human")] if words else parts
 
 
 def merging(draft: Draft) -> Draft:

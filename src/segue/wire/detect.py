@@ -36,6 +36,8 @@ _CHAT_FAMILIES = {"kimi": "kimi"}
 
 def detect_source(body: Mapping[str, Any]) -> str:
     """The name of the wire that a body is written in."""
+    if _has_contents(body):
+        return "gemini"
     if not isinstance(body.get("messages"), list):
         raise InputError("no `messages` list: this is not a request body of a known API; name `source` if it is one")
     found = set(_signs(body)) or set(_hints(body))
@@ -51,7 +53,7 @@ def detect_source(body: Mapping[str, Any]) -> str:
 def speaks_against(body: Mapping[str, Any], api: str) -> str | None:
     """The wire that a body certainly is of, where that is not the one it is said to be of."""
     found = set(_signs(body))
-    spoken = "anthropic" if api == "anthropic" else "openai-chat"
+    spoken = api if api in ("anthropic", "gemini") else "openai-chat"
     return None if spoken in found else next(iter(found), None)
 
 
@@ -64,6 +66,8 @@ def _hints(body: Mapping[str, Any]) -> Iterator[str]:
 
 def _signs(body: Mapping[str, Any]) -> Iterator[str]:
     """One name for each thing that only one wire says."""
+    if _has_contents(body):
+        yield "gemini"
     for message in _objects(body.get("messages")):
         yield from _message_signs(message)
     for tool in _objects(body.get("tools")):
@@ -71,6 +75,10 @@ def _signs(body: Mapping[str, Any]) -> Iterator[str]:
             yield "anthropic"
         elif isinstance(tool.get("function"), dict):
             yield "openai-chat"
+
+
+def _has_contents(body: Mapping[str, Any]) -> bool:
+    return isinstance(body.get("contents"), list | dict) and "messages" not in body
 
 
 def _message_signs(message: Mapping[str, Any]) -> Iterator[str]:

@@ -27,6 +27,7 @@ TOOL_FORMATS: dict[str, ToolFormat] = {
     for form in (
         ToolFormat("openai", _CHAT),
         ToolFormat("anthropic", frozenset({"anthropic"})),
+        ToolFormat("gemini", frozenset({"gemini"})),
         ToolFormat("kimi", _CHAT, kimi_scheme()),
     )
 }

@@ -8,11 +8,12 @@ from segue.errors import InputError
 from segue.wire.anthropic import ANTHROPIC
 from segue.wire.base import Wire
 from segue.wire.dialects.kimi import KIMI
+from segue.wire.gemini import GEMINI
 from segue.wire.openai_chat import OPENAI_CHAT
 
 __all__ = ["WIRES", "Format", "find", "formats"]
 
-WIRES: dict[str, Wire] = {wire.name: wire for wire in (OPENAI_CHAT, ANTHROPIC, KIMI)}
+WIRES: dict[str, Wire] = {wire.name: wire for wire in (OPENAI_CHAT, ANTHROPIC, GEMINI, KIMI)}
 
 
 def find(name: str, *, argument: str) -> Wire:
