@@ -1,4 +1,4 @@
-"""The keys that ANT-12 knows are those of the vendor's own request types."""
+"""The keys that ANT-12 and MIS-13 know are those of the vendors' own request types."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from importlib import import_module
 import pytest
 
 from segue.conformance.anthropic.content import KEYS
+from segue.conformance.mistral.content import CHUNKS
+from segue.conformance.mistral.keys import BODY_KEYS, MESSAGE_KEYS
 
 _LITERAL = re.compile(r"Literal\[(.*?)\]")
 
@@ -34,3 +36,12 @@ def test_keys_are_those_of_the_sdk() -> None:
         for block_type, keys in _request_types(package):
             known.setdefault(block_type, set()).update(keys)
     assert {block_type: set(keys) for block_type, keys in KEYS.items()} == {name: known.get(name) for name in KEYS}
+
+
+def test_keys_and_chunks_of_mistral_are_those_of_the_sdk() -> None:
+    models = pytest.importorskip("mistralai.client.models")
+    assert set(models.ChatCompletionRequest.model_fields) == BODY_KEYS
+    for role, keys in MESSAGE_KEYS.items():
+        assert set(getattr(models, f"{role.capitalize()}Message").model_fields) == keys
+    chunks = import_module("mistralai.client.models.contentchunk")
+    assert vars(chunks)["_CONTENT_CHUNK_VARIANTS"].keys() == CHUNKS

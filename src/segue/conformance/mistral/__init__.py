@@ -19,4 +19,4 @@ UNSHOWABLE: Mapping[str, str] = {
     "MIS-16": "about reply streams; an id that comes again in a later turn is no fault of a request (MIS-06)",
 }
 
-BOOK: Book[ChatRequest] = Book("mistral", read, (*calls.TABLE, *order.TABLE, *content.TABLE, *keys.TABLE), UNSHOWABLE)
+BOOK: Book[ChatRequest] = Book("mistral", read, (*calls.table, *order.table, *content.table, *keys.table), UNSHOWABLE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from segue.conformance.chat import ChatRequest, Result, Round
@@ -10,15 +11,15 @@ from segue.conformance.mistral.generation import BEFORE_V11, V11, older_than
 from segue.conformance.rule import Finding, Severity, Table
 from segue.conformance.values import is_text, kind, quoted
 
-__all__ = ["TABLE"]
+__all__ = ["table"]
 
 _ID = re.compile(r"[a-zA-Z0-9]{9}")
 
-TABLE: Table[ChatRequest] = Table()
+table: Table[ChatRequest] = Table()
 
 
 # MIS-01
-@TABLE.rule("MIS-01")
+@table.rule("MIS-01")
 def ids_of_nine(request: ChatRequest) -> Iterator[Finding]:
     """The id of a call and of a result is nine letters and digits: the API holds to it for every model."""
     for path, found in _ids(request):
@@ -27,7 +28,7 @@ def ids_of_nine(request: ChatRequest) -> Iterator[Finding]:
 
 
 # MIS-02
-@TABLE.rule("MIS-02")
+@table.rule("MIS-02")
 def ids_given(request: ChatRequest) -> Iterator[Finding]:
     """A call and a result have an id, and it is not the word null."""
     for path, found in _ids(request):
@@ -58,7 +59,7 @@ def _strays(request: ChatRequest) -> Iterator[Result]:
 
 
 # MIS-03
-@TABLE.rule("MIS-03", holds=V11)
+@table.rule("MIS-03", holds=V11)
 def calls_answered(request: ChatRequest) -> Iterator[Finding]:
     """There are as many results as calls before the next assistant message and at the end."""
     for turn in _counted(request):
@@ -70,7 +71,7 @@ def calls_answered(request: ChatRequest) -> Iterator[Finding]:
 
 
 # MIS-03
-@TABLE.rule("MIS-03", holds=BEFORE_V11)
+@table.rule("MIS-03", holds=BEFORE_V11)
 def as_many_results_as_calls(request: ChatRequest) -> Iterator[Finding]:
     """Before v11 results are counted and nothing else."""
     for turn in _counted(request):
@@ -87,7 +88,7 @@ def _uneven(turn: Round) -> Finding:
 
 
 # MIS-04
-@TABLE.rule("MIS-04")
+@table.rule("MIS-04")
 def results_asked_for(request: ChatRequest) -> Iterator[Finding]:
     """A result names a call that waits for it."""
     # Before v11 ids are not compared; a stray result breaks MIS-03 there.
@@ -104,22 +105,26 @@ def results_asked_for(request: ChatRequest) -> Iterator[Finding]:
 
 
 # MIS-05
-@TABLE.rule("MIS-05")
+@table.rule("MIS-05")
 def results_given_once(request: ChatRequest) -> Iterator[Finding]:
     """No call has two results."""
-    severity: Severity = "risk" if older_than(11, request.model) else "reject"
+    older = older_than(11, request.model)
     for turn in _counted(request):
-        known, seen = turn.call_ids(), set[str]()
+        room = Counter(call.id for call in turn.calls if is_text(call.id))
+        if not older:
+            room = Counter(room.keys())
         for result in turn.results:
-            if is_text(result.id) and result.id in seen:
+            if not is_text(result.id) or result.id not in room:
+                continue
+            if not room[result.id]:
                 told = f"Duplicate tool call id {quoted(result.id)} in tool results"
-                yield Finding(f"{result.path}.tool_call_id", told, severity)
-            elif is_text(result.id) and result.id in known:
-                seen.add(result.id)
+                yield Finding(f"{result.path}.tool_call_id", told, "risk" if older else None)
+            else:
+                room[result.id] -= 1
 
 
 # MIS-06
-@TABLE.rule("MIS-06")
+@table.rule("MIS-06")
 def ids_unique_in_message(request: ChatRequest) -> Iterator[Finding]:
     """The calls of one assistant message have different ids; a later message may use them again."""
     severity: Severity = "risk" if older_than(11, request.model) else "reject"

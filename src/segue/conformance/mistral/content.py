@@ -10,13 +10,13 @@ from segue.conformance.rule import Finding, Severity, Table
 from segue.conformance.values import is_list, is_object, kind, quoted
 from segue.models import Model
 
-__all__ = ["TABLE"]
+__all__ = ["CHUNKS", "table"]
 
-TABLE: Table[ChatRequest] = Table()
+table: Table[ChatRequest] = Table()
 
 
 # MIS-11
-@TABLE.rule("MIS-11")
+@table.rule("MIS-11")
 def assistant_says_something(request: ChatRequest) -> Iterator[Finding]:
     """An assistant message has content or calls."""
     for message in request.messages:
@@ -27,7 +27,7 @@ def assistant_says_something(request: ChatRequest) -> Iterator[Finding]:
 
 
 # MIS-11
-@TABLE.rule("MIS-11", holds=V3)
+@table.rule("MIS-11", holds=V3)
 def content_or_calls(request: ChatRequest) -> Iterator[Finding]:
     """Up to v3 an assistant message has content or calls, never both."""
     for message in request.messages:
@@ -37,7 +37,7 @@ def content_or_calls(request: ChatRequest) -> Iterator[Finding]:
 
 
 # MIS-14
-@TABLE.rule("MIS-14")
+@table.rule("MIS-14")
 def prefix_last(request: ChatRequest) -> Iterator[Finding]:
     """Only the last message may be a prefix."""
     for message in request.messages[:-1]:
@@ -48,10 +48,11 @@ def prefix_last(request: ChatRequest) -> Iterator[Finding]:
 # What the vendor's library knows and the roles it takes it from; the hosted API knows more types than it.
 _COMMON = frozenset({"text", "image_url", "input_audio", "thinking"})
 _ONLY_HOSTED = frozenset({"document_url", "reference", "file", "resource", "resource_link"})
+CHUNKS = _COMMON | _ONLY_HOSTED
 
 
 # MIS-14
-@TABLE.rule("MIS-14")
+@table.rule("MIS-14")
 def chunks_in_place(request: ChatRequest) -> Iterator[Finding]:
     """Results hold text before v15, assistant messages text and, since v11, thinking; nobody else thinks but system."""
     for message in request.messages:
@@ -66,7 +67,7 @@ def chunks_in_place(request: ChatRequest) -> Iterator[Finding]:
 def _chunk_severity(role: str, chunk: object, model: Model) -> Severity | None:
     if chunk == "text":
         return None
-    if not isinstance(chunk, str) or chunk not in _COMMON | _ONLY_HOSTED:
+    if not isinstance(chunk, str) or chunk not in CHUNKS:
         return "reject"
     if chunk in _ONLY_HOSTED:
         # Assistant replies come with references and may go back as they are; the rest is documented for users.
@@ -88,7 +89,7 @@ def _thinking_severity(role: str, model: Model) -> Severity | None:
 
 
 # MIS-14
-@TABLE.rule("MIS-14", severity="risk")
+@table.rule("MIS-14", severity="risk")
 def thinking_is_a_list(request: ChatRequest) -> Iterator[Finding]:
     """A chunk of thinking holds a list of text chunks; the vendor's library takes a string in its stead."""
     for message in request.messages:
@@ -99,7 +100,7 @@ def thinking_is_a_list(request: ChatRequest) -> Iterator[Finding]:
 
 
 # OAI-CHAT-07
-@TABLE.rule("OAI-CHAT-07")
+@table.rule("OAI-CHAT-07")
 def calls_are_a_list(request: ChatRequest) -> Iterator[Finding]:
     """tool_calls is a list or null."""
     for message in request.messages:
@@ -109,7 +110,7 @@ def calls_are_a_list(request: ChatRequest) -> Iterator[Finding]:
 
 
 # OAI-CHAT-10
-@TABLE.rule("OAI-CHAT-10")
+@table.rule("OAI-CHAT-10")
 def arguments_given(request: ChatRequest) -> Iterator[Finding]:
     """function.arguments is a JSON string or the object itself."""
     for call in request.calls:
@@ -124,7 +125,7 @@ def arguments_given(request: ChatRequest) -> Iterator[Finding]:
 
 
 # OAI-CHAT-11
-@TABLE.rule("OAI-CHAT-11")
+@table.rule("OAI-CHAT-11")
 def others_have_content(request: ChatRequest) -> Iterator[Finding]:
     """User, system and tool messages have content."""
     for message in request.messages:

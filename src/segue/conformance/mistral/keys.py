@@ -10,7 +10,7 @@ from segue.conformance.rule import Finding, Table
 from segue.conformance.schema import draft7_fault, pattern_fault
 from segue.conformance.values import is_list, is_object, kind, quoted
 
-__all__ = ["BODY_KEYS", "MESSAGE_KEYS", "TABLE"]
+__all__ = ["BODY_KEYS", "MESSAGE_KEYS", "table"]
 
 BODY_KEYS = frozenset(
     {
@@ -33,11 +33,11 @@ _DECLARED_KEYS = frozenset({"name", "description", "strict", "parameters"})
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
-TABLE: Table[ChatRequest] = Table()
+table: Table[ChatRequest] = Table()
 
 
 # MIS-12
-@TABLE.rule("MIS-12")
+@table.rule("MIS-12")
 def names_lawful(request: ChatRequest) -> Iterator[Finding]:
     """Names of functions, declared, called and in results, are 1 to 64 letters, digits, `_` or `-`."""
     for path, name in _names(request):
@@ -61,7 +61,7 @@ def _names(request: ChatRequest) -> Iterator[tuple[str, object]]:
 
 
 # MIS-13
-@TABLE.rule("MIS-13")
+@table.rule("MIS-13")
 def keys_known(request: ChatRequest) -> Iterator[Finding]:
     """Body, messages and calls hold the keys of the API's own types and no others; a role is one of four."""
     yield from _extra("", request.body, BODY_KEYS)
@@ -89,7 +89,7 @@ def _extra(path: str, value: Mapping[str, object], known: frozenset[str]) -> Ite
 
 
 # MIS-13
-@TABLE.rule("MIS-13")
+@table.rule("MIS-13")
 def tools_lawful(request: ChatRequest) -> Iterator[Finding]:
     """Tools are a list that is not empty; each function has parameters, and they are a JSON Schema of draft 7."""
     declared = request.body.get("tools")
@@ -114,7 +114,7 @@ def tools_lawful(request: ChatRequest) -> Iterator[Finding]:
 
 
 # OAI-CHAT-21
-@TABLE.rule("OAI-CHAT-21")
+@table.rule("OAI-CHAT-21")
 def functions_only(request: ChatRequest) -> Iterator[Finding]:
     """Calls are calls of functions; free-text calls and tools are OpenAI's."""
     for path, sort in not_functions(request):

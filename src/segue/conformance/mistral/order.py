@@ -9,9 +9,9 @@ from segue.conformance.chat import ChatRequest, Message
 from segue.conformance.rule import Finding, Severity, Table
 from segue.conformance.values import quoted
 
-__all__ = ["TABLE"]
+__all__ = ["table"]
 
-TABLE: Table[ChatRequest] = Table()
+table: Table[ChatRequest] = Table()
 
 
 def _after(request: ChatRequest, role: str) -> Iterator[tuple[Message, str]]:
@@ -21,7 +21,7 @@ def _after(request: ChatRequest, role: str) -> Iterator[tuple[Message, str]]:
 
 
 # MIS-07
-@TABLE.rule("MIS-07")
+@table.rule("MIS-07")
 def no_user_after_tool(request: ChatRequest) -> Iterator[Finding]:
     """Between a result and the next user message stands an assistant message."""
     for message, before in _after(request, "user"):
@@ -30,7 +30,7 @@ def no_user_after_tool(request: ChatRequest) -> Iterator[Finding]:
 
 
 # MIS-08
-@TABLE.rule("MIS-08")
+@table.rule("MIS-08")
 def tool_after_assistant(request: ChatRequest) -> Iterator[Finding]:
     """A result follows an assistant message or another result."""
     for message, before in _after(request, "tool"):
@@ -39,7 +39,7 @@ def tool_after_assistant(request: ChatRequest) -> Iterator[Finding]:
 
 
 # MIS-09
-@TABLE.rule("MIS-09")
+@table.rule("MIS-09")
 def no_system_later(request: ChatRequest) -> Iterator[Finding]:
     """A system message follows neither an assistant message nor a result."""
     for message, before in _after(request, "system"):
@@ -48,7 +48,7 @@ def no_system_later(request: ChatRequest) -> Iterator[Finding]:
 
 
 # MIS-10
-@TABLE.rule("MIS-10")
+@table.rule("MIS-10")
 def last_role(request: ChatRequest) -> Iterator[Finding]:
     """The last message is of the user or of a tool, or an assistant message with prefix."""
     if len(request.messages) < 2:
@@ -63,7 +63,7 @@ def last_role(request: ChatRequest) -> Iterator[Finding]:
 
 
 # MIS-15
-@TABLE.rule("MIS-15")
+@table.rule("MIS-15")
 def begins_well(request: ChatRequest) -> Iterator[Finding]:
     """There is a message, a lone one is of the user or system, and the first has no calls and is no result."""
     if not request.messages:
