@@ -246,6 +246,16 @@ def _work(api: str, profile: str | None, body: dict[str, object]) -> int:
     return count
 
 
+def test_nesting_of_a_schema_is_no_limit() -> None:
+    schema: dict[str, object] = {"type": "text"}
+    for _ in range(20_000):
+        schema = {"items": schema}
+    body = bodies_chat.body(tools=[bodies_chat.tool(parameters=schema)])
+    (violation,) = conformance.judge(body, "mistral")
+    assert violation.rule == "MIS-13"
+    assert violation.message.endswith("a type of JSON Schema or a list of different ones is expected")
+
+
 def test_imports_models_and_errors_alone() -> None:
     allowed = ("segue.conformance", "segue.errors", "segue.models")
     for file in SOURCE.rglob("*.py"):

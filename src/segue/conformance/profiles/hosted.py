@@ -128,7 +128,7 @@ def minimax_orphans(request: ChatRequest) -> Iterator[Finding]:
     """A result names a call that there is."""
     for path, found, known in _earlier(request):
         if not known:
-            yield Finding(path, f"tool result's tool id({found or ''}) not found (2013)")
+            yield Finding(path, f"tool result's tool id({quoted(found or '')}) not found (2013)")
 
 
 # COMP-08
