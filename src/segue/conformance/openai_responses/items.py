@@ -55,7 +55,10 @@ SHAPES: Mapping[str, Shape] = {
     "function_call": Shape(
         _CALL, {"name": "string", "arguments": "string"}, may="call_id async caller namespace", statuses=_STATUS
     ),
-    "custom_tool_call": Shape(_CALL, {"name": "string", "input": "string"}, may="call_id async caller namespace"),
+    # The status of custom calls and outputs stands in replies only, and clients send it back as it came.
+    "custom_tool_call": Shape(
+        _CALL, {"name": "string", "input": "string"}, may="call_id async caller namespace", statuses=_STATUS
+    ),
     "computer_call": Shape(
         _CALL, {}, "id status pending_safety_checks", may="call_id action actions", statuses=_STATUS
     ),
@@ -68,7 +71,7 @@ SHAPES: Mapping[str, Shape] = {
     "program": Shape(_CALL, {"code": "string", "fingerprint": "string"}, "id", may="call_id"),
     "multi_agent_call": Shape(_CALL, {"action": "string", "arguments": "string"}, may="call_id"),
     "function_call_output": Shape(_RESULT, {}, may="output call_id caller name namespace", statuses=_STATUS),
-    "custom_tool_call_output": Shape(_RESULT, {}, may="output call_id caller"),
+    "custom_tool_call_output": Shape(_RESULT, {}, may="output call_id caller", statuses=_STATUS),
     # `failed` stands in replies.
     "computer_call_output": Shape(
         _RESULT, {}, may="output call_id acknowledged_safety_checks", statuses=f"{_STATUS} failed"
