@@ -19,7 +19,7 @@ from segue import conformance
 from segue.conformance.anthropic.content import KEYS
 from segue.errors import InputError
 
-from . import bodies_anthropic, bodies_chat
+from . import bodies_anthropic, bodies_chat, bodies_gemini
 
 SOURCE = Path(conformance.__file__).parent
 APIS = conformance.apis()
@@ -41,12 +41,21 @@ NOT_A_REQUEST = [
 ]
 
 
-@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("api", [api for api in APIS if api != "gemini"])
 @pytest.mark.parametrize(("body", "path"), NOT_A_REQUEST)
 def test_what_is_no_request_is_an_input_error(body: Any, path: str, api: str) -> None:
     with pytest.raises(InputError) as raised:
         conformance.judge(body, api)
     assert raised.value.path == path
+
+
+@pytest.mark.parametrize(("body", "path"), NOT_A_REQUEST)
+def test_gemini_judges_any_object(body: Any, path: str) -> None:
+    if path:
+        assert not conformance.judge(body, "gemini")
+    else:
+        with pytest.raises(InputError):
+            conformance.judge(body, "gemini")
 
 
 def test_unknown_api_is_an_input_error() -> None:
@@ -55,7 +64,7 @@ def test_unknown_api_is_an_input_error() -> None:
 
 
 def test_apis() -> None:
-    assert APIS == ("anthropic", "kimi", "openai-chat")
+    assert APIS == ("anthropic", "gemini", "kimi", "openai-chat")
 
 
 def test_model_argument_wins_over_the_body() -> None:
@@ -174,14 +183,18 @@ def test_well_formed_messages_are_always_judged(body: dict[str, object], api: st
 
 
 def _long(api: str, messages: int, *, broken: bool) -> dict[str, object]:
-    a, c = bodies_anthropic, bodies_chat
-    history: list[object] = []
+    a, c, g = bodies_anthropic, bodies_chat, bodies_gemini
+    history: list[dict[str, object]] = []
     for number in range(messages // 2):
         called, answered = f"call_{number}", f"call_{number + 1 if broken else number}"
         if api == "anthropic":
             history += [a.assistant(a.TEXT, a.use(called)), a.user(a.result(answered), a.TEXT)]
+        elif api == "gemini":
+            history += [g.model(g.TEXT, g.call("" if broken else g.SKIP, id=called)), g.user(g.response(id=answered))]
         else:
             history += [c.asks(c.call(called)), c.result(answered)]
+    if api == "gemini":
+        return g.body(*history)
     return {"messages": history, "tools": [a.TOOL] if api == "anthropic" else [c.tool()]}
 
 

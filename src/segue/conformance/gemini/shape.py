@@ -21,8 +21,8 @@ DATA = (
     *("code_execution_result", "tool_call", "tool_response"),
 )
 
-# Message: its fields with their kinds, as in the SDK (google-genai 3.1.0); `[]` is a list, `{}` a map, a field without a
-# kind is a string. `signature` and `result` are for rules of their own.
+# Message: its fields with their kinds, as in the SDK (google-genai 3.1.0); `[]` is a list, `{}` a map, a field
+# without a kind is a string. `signature` and `result` are for rules of their own.
 _MESSAGES = """
 request: model contents=[]content system_instruction=content tools=[]tool tool_config=tool_config
     safety_settings=[]object generation_config=object cached_content service_tier=any store=any labels=object

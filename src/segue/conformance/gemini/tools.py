@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from segue.conformance.gemini.request import GeminiRequest, Node, node
-from segue.conformance.gemini.shape import walk
+from segue.conformance.gemini.shape import each, walk
 from segue.conformance.rule import Finding, Table
-from segue.conformance.values import is_list, is_object, is_text, kind, quoted
+from segue.conformance.values import is_object, is_text, kind, quoted
 
 __all__ = ["table"]
 
@@ -132,20 +132,18 @@ def _schema(schema: Node) -> Iterator[Finding]:
     if sort == "STRING" and schema.text("format") not in _STRING_FORMATS:
         seen = "only 'enum' and 'date-time' are supported for STRING type by older endpoints"
         yield Finding(schema.at("format"), seen, "risk")
-    required, properties = schema.get("required"), schema.get("properties")
-    for position, name in enumerate(required if is_list(required) else ()):
+    properties = schema.get("properties")
+    for where, name in each(schema.get("required"), schema.at("required")):
         if is_text(name) and not (is_object(properties) and name in properties):
-            seen = f"{quoted(name)} is required and no property"
-            yield Finding(f"{schema.at('required')}[{position}]", seen, "risk")
+            yield Finding(where, f"{quoted(name)} is required and no property", "risk")
 
 
 def _enum(schema: Node, sort: str) -> Iterator[Finding]:
     if sort != "STRING":
         yield Finding(schema.at("enum"), "enum: only allowed for STRING type by older endpoints", "risk")
-    values = schema.get("enum")
-    for position, value in enumerate(values if is_list(values) else ()):
+    for where, value in each(schema.get("enum"), schema.at("enum")):
         if value == "":
-            yield Finding(f"{schema.at('enum')}[{position}]", f"enum[{position}]: cannot be empty")
+            yield Finding(where, "a value of an enum cannot be empty")
 
 
 # GEM-23
@@ -157,13 +155,12 @@ def choice_declared(request: GeminiRequest) -> Iterator[Finding]:
     if not allowed:
         return
     mode = config.get("mode")
-    if not isinstance(mode, int) and str(mode or "").upper() not in _CHOOSING:
+    if (mode is None or isinstance(mode, str)) and config.text("mode").upper() not in _CHOOSING:
         seen = f"allowed_function_names goes with mode ANY or VALIDATED, not with {quoted(mode or 'AUTO')}"
         yield Finding(config.at("allowed_function_names"), seen)
     if request.has_cache or any(name in tool.data for tool in request.tools for name in _BRINGING):
         return
     declared = {function.text("name") for function in request.declarations}
-    for position, name in enumerate(allowed if is_list(allowed) else ()):
+    for where, name in each(allowed, config.at("allowed_function_names")):
         if is_text(name) and name not in declared:
-            where = f"{config.at('allowed_function_names')}[{position}]"
             yield Finding(where, f"no declared function has the name {quoted(name)}")

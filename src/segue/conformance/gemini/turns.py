@@ -1,10 +1,10 @@
-"""The order of contents, and calls with their responses: GEM-01 to GEM-08, GEM-11 to GEM-13 and GEM-27's siblings."""
+"""The order and roles of contents, and calls with their responses: GEM-01 to GEM-08, GEM-11 to GEM-13, GEM-27, GEM-28."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from segue.conformance.gemini.request import Content, GeminiRequest, Node
 from segue.conformance.rule import Finding, Severity, Table
@@ -30,7 +30,7 @@ def _rounds(request: GeminiRequest) -> Iterator[tuple[Content, Content]]:
 @table.rule("GEM-01")
 def responses_counted(request: GeminiRequest) -> Iterator[Finding]:
     """The content right after one with N functionCall parts holds exactly N functionResponse parts."""
-    for content, following in zip(request.contents, [*request.contents[1:], None], strict=True):
+    for content, following in zip_longest(request.contents, request.contents[1:]):
         if not content.calls or (following is None and content.is_model):
             # A model content at the end is for GEM-05 and GEM-06.
             continue
@@ -168,7 +168,7 @@ def roles_alternate(request: GeminiRequest) -> Iterator[Finding]:
     for before, content in pairwise(request.contents):
         # GEM-01 to GEM-03 speak about calls and responses.
         tools = before.calls or before.responses or content.calls or content.responses
-        if not tools and before.is_model is content.is_model:
+        if not tools and (before.role or "user") == (content.role or "user"):
             yield Finding(content.path, f"two {content.role or 'user'} contents in a row; some endpoints refuse that")
 
 
