@@ -1,4 +1,4 @@
-"""The order and roles of contents, and calls with their responses: GEM-01 to GEM-08, GEM-11 to GEM-13, GEM-27, GEM-28."""
+"""The order and roles of contents, calls with their responses: GEM-01 to GEM-08, GEM-11 to GEM-13, GEM-27, GEM-28."""
 
 from __future__ import annotations
 
