@@ -71,9 +71,9 @@ TURNS = (
     Case("GEM-01", "user text", body(model(call()), Q), body(model(call()), user(response()), Q), ("contents[1]",)),
     Case(
         "GEM-01",
-        "another call turn",
+        "two contents of calls, one response",
         body(model(call()), model(call()), user(response())),
-        body(model(call()), user(response()), model(call()), user(response())),
+        body(model(call()), model(unsigned()), user(response(), response())),
         ("contents[1]",),
     ),
     Case(
@@ -89,6 +89,7 @@ TURNS = (
         body(A, model(call()), user(response())),
         body(model(TEXT, call()), user(response())),
         ("contents[2]",),
+        "risk",
     ),
     Case(
         "GEM-03",

@@ -1,12 +1,14 @@
 """A Gemini body as its rules look at it: contents, their parts, declarations, and which generation is asked.
 
-A key may be camelCase or snake_case, and null means that it is not there. Contents are never merged: a call turn is
-one content with functionCall parts, a response turn one with functionResponse parts (GEM-01: not several).
+A key may be camelCase or snake_case, and null means that it is not there. A response turn is one content with
+functionResponse parts (GEM-01: not several). A turn of the model may come in several contents, one behind the other:
+the vendor's own client appends what it streams so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 
 import msgspec
 
@@ -102,6 +104,8 @@ class GeminiRequest(msgspec.Struct, frozen=True):
     node: Node
     model: Model
     contents: Sequence[Content]
+    turns: Sequence[Content]
+    """The contents, those of the model that follow each other as one."""
     system: Content | None
     tools: Sequence[Node]
     declarations: Sequence[Node]
@@ -145,6 +149,21 @@ def _content(value: object, path: str) -> Content:
     return Content(content, role, parts, blank, calls, responses)
 
 
+def _turns(contents: Sequence[Content]) -> Iterator[Content]:
+    for of_model, run in groupby(contents, key=lambda content: content.is_model and not content.responses):
+        together = list(run)
+        if not of_model or len(together) == 1:
+            yield from together
+            continue
+        # Findings point to where the calls begin.
+        speaking = next((content for content in together if content.calls), together[0])
+        yield msgspec.structs.replace(
+            speaking,
+            parts=[part for content in together for part in content.parts],
+            calls=[call for content in together for call in content.calls],
+        )
+
+
 def read(body: Mapping[str, object], model: Model) -> GeminiRequest:
     """The body as a request. Any object is one; what it lacks is for the rules to say."""
     request = node(body, "")
@@ -157,4 +176,4 @@ def read(body: Mapping[str, object], model: Model) -> GeminiRequest:
     system = _content(instruction, request.at("system_instruction")) if is_object(instruction) else None
     tools = list(request.children("tools"))
     declarations = [declared for tool in tools for declared in tool.children("function_declarations")]
-    return GeminiRequest(body, request, model, contents, system, tools, declarations)
+    return GeminiRequest(body, request, model, contents, list(_turns(contents)), system, tools, declarations)

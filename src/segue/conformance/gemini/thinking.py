@@ -34,10 +34,10 @@ NEWER = Holds("Gemini 3 and newer, and names that do not say which", _wants_sign
 def _current(request: GeminiRequest) -> Iterator[Content]:
     """The contents since the user last said something besides responses."""
     start = 0
-    for position, content in enumerate(request.contents):
+    for position, content in enumerate(request.turns):
         if not content.is_model and any(not part.has("function_response") for part in content.parts):
             start = position
-    yield from request.contents[start:]
+    yield from request.turns[start:]
 
 
 def _calls(content: Content) -> list[Part]:
@@ -79,7 +79,7 @@ def signature_plausible(request: GeminiRequest) -> Iterator[Finding]:
 def signature_in_place(request: GeminiRequest) -> Iterator[Finding]:
     """A signature stays on the one part of the model that it came with, and on no sibling of it."""
     first: dict[str, str] = {}
-    for content in request.contents:
+    for content in request.turns:
         calls = _calls(content)
         moved = {id(part) for part in calls[1:] if not calls[0].signature}
         for part in content.parts:

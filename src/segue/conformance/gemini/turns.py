@@ -21,7 +21,7 @@ _MEDIA = ("inline_data", "file_data")
 
 def _rounds(request: GeminiRequest) -> Iterator[tuple[Content, Content]]:
     """Call turns with a response turn of as many parts right after them."""
-    for content, following in pairwise(request.contents):
+    for content, following in pairwise(request.turns):
         if content.calls and len(following.responses) == len(content.calls):
             yield content, following
 
@@ -30,7 +30,7 @@ def _rounds(request: GeminiRequest) -> Iterator[tuple[Content, Content]]:
 @table.rule("GEM-01")
 def responses_counted(request: GeminiRequest) -> Iterator[Finding]:
     """The content right after one with N functionCall parts holds exactly N functionResponse parts."""
-    for content, following in zip_longest(request.contents, request.contents[1:]):
+    for content, following in zip_longest(request.turns, request.turns[1:]):
         if not content.calls or (following is None and content.is_model):
             # A model content at the end is for GEM-05 and GEM-06.
             continue
@@ -51,9 +51,9 @@ def calls_follow_user(request: GeminiRequest) -> Iterator[Finding]:
             says = "function call turn must come immediately after a user turn or after a function response turn"
             if before is None and not request.has_cache:
                 yield Finding(content.path, f"{says}; it is the first content")
-            # After another call turn GEM-01 speaks.
             elif before is not None and before.is_model and not before.calls and not before.responses:
-                yield Finding(content.path, f"{says}; a model content stands before it")
+                # The vendor's own client sends streamed replies so; other endpoints were seen to refuse it (GEM-08).
+                yield Finding(content.path, f"{says}; a model content stands before it", "risk")
         before = content
 
 
@@ -64,7 +64,7 @@ def responses_follow_calls(request: GeminiRequest) -> Iterator[Finding]:
     # How many responses a split response turn still lacks: GEM-01 has reported it as a whole.
     missing = 0
     before: Content | None = None
-    for content in request.contents:
+    for content in request.turns:
         found = len(content.responses)
         if before is not None and before.calls:
             missing = len(before.calls) - found if found else 0
