@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from segue.convert import Converted, convert
     from segue.errors import InputError, ProjectionError, RemoteProtocolError, SegueError
     from segue.render.report import Report
+    from segue.repair import Change, Repaired, repair
     from segue.wire.registry import Format, formats
 
 __all__ = [
+    "Change",
     "Conversation",
     "Converted",
     "Format",
@@ -34,6 +36,7 @@ __all__ = [
     "ProjectionError",
     "RemoteProtocolError",
     "Rendered",
+    "Repaired",
     "Reply",
     "Report",
     "SegueError",
@@ -46,6 +49,7 @@ __all__ = [
     "normalize_to_anthropic_tool_id",
     "normalize_to_history_tool_id",
     "normalize_to_openai_tool_id",
+    "repair",
 ]
 
 _ROOMS = {
@@ -62,6 +66,7 @@ _ROOMS = {
     "segue.convert": ("Converted", "convert"),
     "segue.errors": ("InputError", "ProjectionError", "RemoteProtocolError", "SegueError"),
     "segue.render.report": ("Report",),
+    "segue.repair": ("Change", "Repaired", "repair"),
     "segue.wire.registry": ("Format", "formats"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}

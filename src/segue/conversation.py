@@ -17,7 +17,7 @@ from segue.convert import Body, parse_reply, policy_of, say
 from segue.errors import InputError
 from segue.models import identify
 from segue.render.demands import TEXTS
-from segue.render.reasoning import sent_digest
+from segue.render.reasoning import remembering, sent_digest
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.base import Fetch
@@ -113,7 +113,7 @@ class Conversation:
     def _from_request(cls, request: Request, *, turns: int = 0) -> Conversation:
         made = cls()
         made._request = msgspec.structs.replace(request, messages=())
-        made._history = History(request.messages, turns=turns)
+        made._history = History(remembering(request), turns=turns)
         return made
 
     @property

@@ -11,24 +11,39 @@ import pytest
 from segue import conformance
 from segue.conformance import deepseek, kimi, openai_chat, profiles, qwen
 
-from . import bodies_anthropic, bodies_chat, bodies_deepseek, bodies_kimi, bodies_mistral, bodies_profiles, bodies_qwen
+from . import (
+    bodies_anthropic,
+    bodies_chat,
+    bodies_deepseek,
+    bodies_gemini,
+    bodies_gemini_tools,
+    bodies_kimi,
+    bodies_mistral,
+    bodies_profiles,
+    bodies_qwen,
+    bodies_responses,
+)
 from .case import Case
 
 RULEBOOK = json.loads((Path(__file__).parents[1] / "data" / "rules.json").read_text("utf-8"))
 PREFIX = {
     "anthropic": "ANT-",
     "deepseek": "DS-",
+    "gemini": "GEM-",
     "kimi": "KIM-",
     "mistral": "MIS-",
     "openai-chat": "OAI-CHAT-",
+    "openai-responses": "OAI-RESP-",
     "qwen": "QWEN-",
 }
 CASES = {
     "anthropic": bodies_anthropic.CASES,
     "deepseek": bodies_deepseek.CASES,
+    "gemini": (*bodies_gemini.CASES, *bodies_gemini_tools.CASES),
     "kimi": bodies_kimi.CASES,
     "mistral": bodies_mistral.CASES,
     "openai-chat": bodies_chat.CASES,
+    "openai-responses": bodies_responses.CASES,
     "qwen": bodies_qwen.CASES,
 }
 ROWS = [(api, case) for api, cases in CASES.items() for case in cases]
@@ -116,7 +131,7 @@ def test_profile_changes_checks_that_exist(profile: str) -> None:
     assert len(set(names)) == len(names)
 
 
-# The rulebook quotes fragments; these two put them into a body in which they can stand.
+# The rulebook quotes fragments; these put them into a body in which they can stand.
 def _chat_body(rule: str, example: Any) -> dict[str, object]:
     c = bodies_chat
     if rule == "OAI-CHAT-17":
@@ -154,6 +169,29 @@ def _anthropic_body(rule: str, example: Any) -> dict[str, object]:
     return a.body(*asks, example, *goes_on)
 
 
+def _responses_body(_rule: str, example: Any) -> dict[str, object]:
+    if isinstance(example, list):
+        return bodies_responses.body(*example)
+    return example if "input" in example and "type" not in example else bodies_responses.body(example)
+
+
+def _gemini_body(_rule: str, example: Any) -> dict[str, object]:
+    g = bodies_gemini
+    if isinstance(example, list):
+        return {"contents": example}
+    if "functionResponse" in example:
+        return g.body(g.model(g.call(id="a")), g.user(example))
+    if "functionCall" in example:
+        return g.body(g.model(example), g.user(g.response()))
+    if "thoughtSignature" in example:
+        return g.body(g.model({**g.TEXT, **example}), g.Q)
+    if "parts" not in example:
+        return g.declares(example)
+    asks = [g.model(g.call())] if example.get("role") == "user" else []
+    return g.body(*asks, example, g.user(g.response()))
+
+
+BODIES = {"anthropic": _anthropic_body, "gemini": _gemini_body, "openai-responses": _responses_body}
 EXAMPLES = [
     pytest.param(api, rule["id"], rule["violation_example"], id=rule["id"])
     for api, prefix in PREFIX.items()
@@ -174,7 +212,7 @@ MODELS = {
 
 @pytest.mark.parametrize(("api", "rule", "example"), EXAMPLES)
 def test_rulebook_example_is_noticed(api: str, rule: str, example: object) -> None:
-    body = _anthropic_body(rule, example) if api == "anthropic" else _chat_body(rule, example)
+    body = BODIES.get(api, _chat_body)(rule, example)
     assert rule in {violation.rule for violation in conformance.judge(body, api, model=MODELS.get(rule))}
 
 

@@ -20,6 +20,7 @@ from segue.canonical.jsontext import write
 from segue.canonical.request import Request
 from segue.convert import say
 from segue.render.demands import Policy
+from segue.render.reasoning import remembering
 from segue.render.report import Report
 from segue.wire.registry import WIRES
 from tests.budget import examples
@@ -32,7 +33,7 @@ def through_the_store(request: Request) -> Request:
 
 
 def through_the_history(request: Request) -> Request:
-    messages, supplied = History(request.messages).supplied()
+    messages, supplied = History(remembering(request)).supplied()
     assert not supplied
     return msgspec.structs.replace(request, messages=messages)
 
@@ -40,6 +41,28 @@ def through_the_history(request: Request) -> Request:
 def bytes_of(request: Request, target: str, model: str | None) -> bytes:
     _, said = say(request, WIRES[target], Report(), Policy(), model=model)
     return write(said.body)
+
+
+def test_an_imported_duplicate_does_not_make_reasoning_fit_again() -> None:
+    """Reasoning is bound to the body that it came in, not to what the history made of that body."""
+    call = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "found"}
+    thinking = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+    body = {
+        "model": "claude-opus-5-1",
+        "max_tokens": 100,
+        "messages": [
+            {"role": "user", "content": "go"},
+            {"role": "assistant", "content": [call]},
+            {"role": "user", "content": [result, result]},
+            {"role": "assistant", "content": [thinking, {"type": "text", "text": "done"}]},
+            {"role": "user", "content": "and?"},
+        ],
+    }
+    direct = segue.convert(body, source="anthropic", target="anthropic")
+    chat = segue.Conversation.from_body(body, source="anthropic")
+    assert b"hm" not in direct.data
+    assert b"hm" not in chat.render("anthropic", model="claude-opus-5-1").data
 
 
 @EVERY_PAIR

@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, str] = {
     "demo": "demo",
     "convert": "convert",
     "check": "check",
+    "repair": "repair",
     "formats": "formats",
 }
 

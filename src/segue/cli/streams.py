@@ -179,6 +179,6 @@ def on_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
-def coloured() -> bool:
-    """Whether stdout wants colour: a terminal that knows any, and nobody said NO_COLOR."""
-    return on_terminal(sys.stdout) and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
+def coloured(stream: TextIO | None = None) -> bool:
+    """Whether a stream (stdout) wants colour: a terminal that knows any, and nobody said NO_COLOR."""
+    return on_terminal(stream or sys.stdout) and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")

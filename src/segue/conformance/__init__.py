@@ -8,9 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from segue.conformance import anthropic, deepseek, kimi, mistral, openai_chat, profiles, qwen
+from segue.conformance import (
+    anthropic,
+    deepseek,
+    gemini,
+    kimi,
+    mistral,
+    openai_chat,
+    openai_responses,
+    profiles,
+    qwen,
+)
 from segue.conformance.anthropic.request import AnthropicRequest
 from segue.conformance.chat import ChatRequest
+from segue.conformance.gemini.request import GeminiRequest
+from segue.conformance.openai_responses.request import ResponsesRequest
 from segue.conformance.rule import Book, Finding, Holds, Rule, Severity, Verdict, Violation
 from segue.conformance.values import is_object, kind, listed, quoted
 from segue.errors import InputError
@@ -29,8 +41,21 @@ __all__ = [
     "unshowable",
 ]
 
-_BOOKS: Mapping[str, Book[AnthropicRequest] | Book[ChatRequest]] = {
-    book.api: book for book in (anthropic.BOOK, deepseek.BOOK, kimi.BOOK, mistral.BOOK, openai_chat.BOOK, qwen.BOOK)
+AnyBook = Book[AnthropicRequest] | Book[ChatRequest] | Book[GeminiRequest] | Book[ResponsesRequest]
+AnyRule = Rule[AnthropicRequest] | Rule[ChatRequest] | Rule[GeminiRequest] | Rule[ResponsesRequest]
+
+_BOOKS: Mapping[str, AnyBook] = {
+    book.api: book
+    for book in (
+        anthropic.BOOK,
+        deepseek.BOOK,
+        gemini.BOOK,
+        kimi.BOOK,
+        mistral.BOOK,
+        openai_chat.BOOK,
+        openai_responses.BOOK,
+        qwen.BOOK,
+    )
 }
 
 
@@ -56,7 +81,7 @@ def judge(body: Mapping[str, object], api: str, *, model: str | None = None, pro
     return book.judge(body, model)
 
 
-def rules(api: str, profile: str | None = None) -> tuple[Rule[AnthropicRequest] | Rule[ChatRequest], ...]:
+def rules(api: str, profile: str | None = None) -> tuple[AnyRule, ...]:
     """The table of checks: number, name, what it says, severity, and the models it holds for."""
     return _book(api, profile).rules
 
@@ -66,7 +91,7 @@ def unshowable(api: str, profile: str | None = None) -> Mapping[str, str]:
     return _book(api, profile).unshowable
 
 
-def _book(api: str, profile: str | None = None) -> Book[AnthropicRequest] | Book[ChatRequest]:
+def _book(api: str, profile: str | None = None) -> AnyBook:
     if api not in _BOOKS:
         raise InputError(f"no rules for the API {quoted(api)}; known are {listed(apis())}", path="api")
     if profile is None:

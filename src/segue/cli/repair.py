@@ -1,0 +1,54 @@
+"""`segue repair`: the least change that makes a request body lawful, and what was changed."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from segue.cli import options, streams
+
+if TYPE_CHECKING:
+    from segue import Repaired
+
+_COLOURS = {"+": "green", "-": "red", "~": "yellow", ">": "cyan", "#": "bright_black"}
+
+
+@options.command("repair")
+@options.option("--api", required=True, help="The API that shall take the body.")
+@options.model_option
+@options.profile_option
+@click.option("-q", "--quiet", is_flag=True, help="Do not tell on stderr what was changed.")
+@options.file_argument
+def command(file: str, *, api: str, model: str | None, profile: str | None, as_json: bool, quiet: bool) -> None:
+    """Make a request body (FILE or stdin) lawful for its own API, changing as little as possible.
+
+    The repaired body goes to stdout, one line for each change to stderr (+ added, - removed, ~ changed,
+    > moved), and why (#).
+    A lawful body comes back as it was.
+
+    \b
+      segue repair --api anthropic body.json > repaired.json
+    """
+    import segue
+
+    repaired = segue.repair(streams.read(file), api, model=model, profile=profile)
+    chunks = [repaired.data]
+    if as_json:
+        import msgspec
+
+        told = {"changes": repaired.changes, "report": repaired.report.to_dict()}
+        chunks = [b'{"body":', repaired.data, b",", msgspec.json.encode(told)[1:]]
+    if not quiet and not as_json:
+        _tell(repaired)
+    streams.write(*chunks, b"" if repaired.data.endswith(b"\n") and not as_json else b"\n")
+
+
+def _tell(repaired: Repaired) -> None:
+    colour = streams.coloured(sys.stderr)
+    for line in str(repaired).splitlines():
+        told = streams.one_line(line)
+        click.echo(click.style(told, fg=_COLOURS[told[0]]) if colour else told, err=True)
+    count = len(repaired.changes)
+    streams.say("nothing to repair" if not count else f"{count} change{'' if count == 1 else 's'}")

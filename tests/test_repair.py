@@ -1,0 +1,124 @@
+"""`segue.repair`: as little as possible, told change by change."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from inline_snapshot import snapshot
+
+import segue
+from segue.repair import _differences
+from tests.budget import examples
+from tests.properties import checks
+from tests.properties.chaos import CHAOS, JSON_VALUES
+
+Body = dict[str, Any]
+
+
+def call(call_id: str, name: str = "look") -> Body:
+    return {"type": "tool_use", "id": call_id, "name": name, "input": {}}
+
+
+def result(call_id: str, text: str = "found") -> Body:
+    return {"type": "tool_result", "tool_use_id": call_id, "content": text}
+
+
+def messages_body(*messages: tuple[str, Any]) -> Body:
+    said = [{"role": role, "content": content} for role, content in messages]
+    tools = [{"name": "look", "input_schema": {"type": "object"}}]
+    return {"model": "claude-sonnet-4-5", "max_tokens": 100, "tools": tools, "messages": said}
+
+
+LAWFUL = messages_body(("user", "go"), ("assistant", [call("toolu_1")]), ("user", [result("toolu_1")]))
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_lawful_body_comes_back_byte_for_byte(indent: int | None) -> None:
+    data = json.dumps(LAWFUL, indent=indent).encode() + b"\n"
+    repaired = segue.repair(data, "anthropic")
+    assert repaired.data == data
+    assert repaired.changes == ()
+    assert str(repaired) == ""
+
+
+def test_the_diff_names_each_place_and_each_reason() -> None:
+    body = messages_body(
+        ("user", "go"),
+        ("assistant", [call("bad id"), call("toolu_2")]),
+        ("user", [result("bad id"), result("nobody", "lost")]),
+    )
+    repaired = segue.repair(body, "anthropic")
+    assert segue.check(repaired.body, "anthropic")
+    assert str(repaired) == snapshot("""\
+~ messages[1].content[0].id: "bad id" → "toolu_tZnfvcQHcVTpY2qh3CMTC3gF"
+- messages[2].content[1]: {"type":"tool_result","tool_use_id":"nobody","content":"lost"}
+~ messages[2].content[0].tool_use_id: "bad id" → "toolu_tZnfvcQHcVTpY2qh3CMTC3gF"
++ messages[2].content[1]: {"type":"tool_result","tool_use_id":"toolu_2","content":"[interrupted: no result…
++ messages[3]: {"role":"user","content":"[result of a tool; its call is no longer part of this …
+# a result without a call: told as text
+# interrupted: no result was recorded\
+""")
+
+
+def test_one_fault_is_one_change() -> None:
+    body = messages_body(("user", "go"), ("assistant", [call("toolu_1")]), ("user", [result("toolu_1"), result("x")]))
+    body["messages"].append({"role": "assistant", "content": "done"})
+    body["messages"].append({"role": "user", "content": "thanks"})
+    touched = {change.path.partition("]")[0] for change in segue.repair(body, "anthropic").changes}
+    assert touched == {"messages[2"}
+
+
+def test_a_move_is_told_as_one() -> None:
+    before = [{"role": "a", "n": 1}, {"role": "b", "n": 2}, {"role": "c", "n": 3}]
+    after = [before[0], before[2], before[1]]
+    assert [(change.kind, change.path, change.origin) for change in _differences(before, after, "m")] == [
+        ("moved", "m[2]", "m[1]")
+    ]
+
+
+def test_the_model_named_for_its_rules_is_not_written_into_the_body() -> None:
+    body = messages_body(("user", "go"), ("assistant", "I think"))
+    kept = segue.repair(body, "anthropic", model="claude-opus-4-8")
+    assert kept.body["model"] == "claude-sonnet-4-5"
+    assert segue.check(kept.body, "anthropic", model="claude-opus-4-8")
+    del body["model"]
+    assert "model" not in segue.repair(body, "anthropic", model="claude-opus-4-8").body
+
+
+def test_what_can_not_be_read_is_refused() -> None:
+    with pytest.raises(segue.InputError, match="messages"):
+        segue.repair({"messages": 3}, "openai-chat")
+    with pytest.raises(segue.InputError, match="api"):
+        segue.repair(LAWFUL, "openia")
+
+
+@pytest.mark.parametrize("api", sorted(CHAOS))
+@examples(4, items=len(CHAOS))
+@given(data=st.data())
+def test_chaos_becomes_lawful_and_then_stays(api: str, data: st.DataObject) -> None:
+    body = data.draw(CHAOS[api])
+    before = copy.deepcopy(body)
+    repaired = segue.repair(body, api)
+    assert checks.dumped(body) == checks.dumped(before)
+    checks.accepted(repaired.body, api, body.get("model"))
+    assert bool(repaired.changes) == (checks.dumped(repaired.body) != checks.dumped(body))
+    again = segue.repair(repaired.data, api)
+    assert again.data == repaired.data
+    assert again.changes == ()
+
+
+def applied(before: Any, after: Any) -> bool:
+    """Whether the differences are none exactly where the values are equal."""
+    return (not list(_differences(before, after, ""))) == (checks.dumped(before) == checks.dumped(after))
+
+
+@examples(4)
+@given(before=JSON_VALUES, after=JSON_VALUES)
+def test_no_difference_goes_untold(before: Any, after: Any) -> None:
+    assert applied(before, after)
+    assert applied(before, before)
