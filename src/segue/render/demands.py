@@ -22,6 +22,8 @@ class Demands(Struct, frozen=True):
 
     results: Literal["each", "joint"] = "each"
     """One message a result, or all results of a turn in one message with the human's words after them."""
+    adjacent: bool = True
+    """Results stand right behind their calls. Where not, anything may come between at home."""
     by_position: bool = False
     """Results are paired with calls by their order; an id that fits no call does not matter."""
     loose_without_id: bool = False
@@ -53,6 +55,8 @@ class Demands(Struct, frozen=True):
     reasoning_bound: Literal["provider", "model", "prefix"] = "provider"
     reasoning_alone: bool = True
     """Whether a message may hold reasoning and nothing else."""
+    reasoning_leads: bool = False
+    """Reasoning stands right before what was made with it; without it, what the provider knows that by is void."""
     reasoning_on_calls: Literal["never", "asked", "default"] = "never"
     """Every message with calls must carry reasoning (a placeholder where there is none): while it is asked for, or
     unless it is switched off."""
