@@ -73,21 +73,18 @@ def _leading(draft: Draft, kept: Callable[[Message], Message]) -> Iterator[Messa
             yield message
             continue
         ends = bool(message.blocks) and isinstance(message.blocks[-1], Thinking)
-        attached = _without_detached(draft, message)
-        made = kept(attached)
+        made = kept(message)
         # OAI-RESP-08: what comes after reasoning that was torn from it may have been made with it.
-        yield _unnamed(made) if torn or made is not attached else made
+        made = _unnamed(made) if torn or made is not message else made
+        yield _without_detached(draft, made)
         torn = ends and draft.at_home(message.blocks[-1])
 
 
 def _without_detached(draft: Draft, message: Message) -> Message:
     """OAI-RESP-07: of reasoning that is followed by more of it, or by nothing, nobody knows what was made with it."""
-    following = (*message.blocks[1:], None)
-    detached = [
-        isinstance(block, Thinking) and (after is None or isinstance(after, Thinking))
-        for block, after in zip(message.blocks, following, strict=True)
-    ]
-    if not any(detached):
+    following = [*message.blocks, None][1:]
+    detached = [after is None or isinstance(after, Thinking) for after in following]
+    if not any(loose and isinstance(block, Thinking) for block, loose in zip(message.blocks, detached, strict=False)):
         return message
     blocks = zip(message.blocks, detached, strict=True)
     return message.holding(
