@@ -112,7 +112,7 @@ def test_what_was_said_is_never_said_otherwise(source: str, target: str, data: s
     first = segue.convert(spell(story, source, source_model), source=source, target=target, model=model)
     second = segue.convert(spell(longer, source, source_model), source=source, target=target, model=model)
     assert checks.up_to_last_reply(second.body) == checks.up_to_last_reply(first.body)
-    for key in ("system", "systemInstruction", "tools"):
+    for key in ("system", "instructions", "systemInstruction", "tools"):
         assert checks.dumped(first.body.get(key)) == checks.dumped(second.body.get(key))
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from segue.canonical.request import Reply, Request
@@ -68,8 +68,6 @@ class Wire:
     """The keys of a body that canonical fields speak for; any other goes home only."""
     item_keys: frozenset[str]
     """The same for messages, blocks and calls."""
-    inner_keys: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
-    """The same for objects inside a body, by their key."""
     custom_tools: bool = False
     """Whether calls with free text exist there."""
     on: str | None = None

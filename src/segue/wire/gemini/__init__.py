@@ -6,7 +6,6 @@ from segue.models import Model
 from segue.render.demands import Demands
 from segue.wire.base import Wire
 from segue.wire.gemini.items import API, CODE_EXECUTION, ITEM_KEYS
-from segue.wire.gemini.options import INNER_KEYS
 from segue.wire.gemini.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.gemini.request import BODY_KEYS, parse_request, render_request
 from segue.wire.gemini.traits import DEFAULT_MODEL, traits_of
@@ -93,5 +92,4 @@ GEMINI = Wire(
     render_error=render_error,
     body_keys=BODY_KEYS,
     item_keys=ITEM_KEYS,
-    inner_keys=INNER_KEYS,
 )

@@ -29,7 +29,7 @@ from segue.wire.gemini.openapi import parse_schema
 from segue.wire.gemini.thinking import parse_reasoning, render_reasoning
 from segue.wire.gemini.traits import DEFAULT_MODEL, Traits, traits_of
 
-__all__ = ["INNER_KEYS", "lay_options", "parse_options", "render_options"]
+__all__ = ["OPTION_KEYS", "lay_options", "parse_options", "render_options"]
 
 _STOP_LIMIT = 5
 _HOTTEST = 2
@@ -51,10 +51,12 @@ _CONFIG_KEYS = both(
     "responseJsonSchema",
     "thinkingConfig",
 )
-INNER_KEYS = {
-    **dict.fromkeys(both("generationConfig"), _CONFIG_KEYS),
-    **dict.fromkeys(both("toolConfig"), both("functionCallingConfig")),
-}
+OPTION_KEYS = frozenset(
+    f"{outer}.{inner}"
+    for name, keys in (("generationConfig", _CONFIG_KEYS), ("toolConfig", both("functionCallingConfig")))
+    for outer in both(name)
+    for inner in keys
+)
 _JSON = "application/json"
 # What only some models take: another model at home may refuse what this one took.
 _BY_MODEL = ("presencePenalty", "frequencyPenalty", "thinkingConfig")

@@ -30,7 +30,7 @@ from segue.wire.gemini.fields import (
     text_at,
 )
 from segue.wire.gemini.items import API, own_fragment, parse_parts, render_parts
-from segue.wire.gemini.options import lay_options, parse_options, render_options
+from segue.wire.gemini.options import OPTION_KEYS, lay_options, parse_options, render_options
 from segue.wire.gemini.spelling import Spelling
 from segue.wire.gemini.tools import lay_tools, parse_tools, render_tools
 from segue.wire.gemini.traits import DEFAULT_MODEL
@@ -39,7 +39,7 @@ __all__ = ["BODY_KEYS", "parse_request", "render_request"]
 
 # GEM-07: `function` is what results were once said by. The vendor's own examples write the roles in capitals, too.
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "model": "ai", "function": "human"}
-BODY_KEYS = both("model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig")
+BODY_KEYS = both("model", "contents", "systemInstruction", "tools") | OPTION_KEYS
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
