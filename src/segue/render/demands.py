@@ -29,19 +29,20 @@ class Demands(Struct, frozen=True):
     """Results are paired with calls by their order; an id that fits no call does not matter."""
     loose_without_id: bool = False
     """Calls and results of a type that never had an id are not checked against each other: at home they stay."""
-    unique_ids: Literal["turn", "conversation"] = "turn"
+    unique_ids: Literal["never", "turn", "conversation"] = "turn"
     own_id: str = r".+"
     """The pattern of ids that the target takes back as they are."""
     own_name: str = r"[\s\S]+"
     """The pattern of tool names that go home as they are."""
     alternation: Literal["free", "merged"] = "free"
     """`merged`: neighbours of one role count as one message, so abroad they are made one."""
-    calls_after_user: bool = False
-    """A message with calls must stand right behind a human's words or results: at home, too, it is made one with the
-    replies before it."""
     bridge: bool = False
     """An assistant must stand between a result and the human's next words."""
     first: Literal["any", "human"] = "any"
+    calls_first: bool = True
+    """Whether at home a reply with calls may be the first message."""
+    no_messages: bool = True
+    """Whether at home there may be no message at all."""
     ending: Literal["free", "prefill", "human"] = "free"
     """What an assistant at the end means: a turn like any other, the start of the answer, or an error."""
     prefill_while_reasoning: bool = True
@@ -86,8 +87,8 @@ class Demands(Struct, frozen=True):
     """Whether a final assistant message may hold reasoning while reasoning is off."""
 
     error_flag: bool = False
-    empty_text: Literal["kept", "refused"] = "kept"
-    """Whether a text block may be empty."""
+    empty_text: Literal["kept", "home", "refused"] = "kept"
+    """Whether a text block may be empty: anywhere, at home where its fragment is intact, or nowhere."""
     blank_messages: bool = True
     """Whether a message may hold nothing but white space."""
     empty_messages: frozenset[str] = frozenset()

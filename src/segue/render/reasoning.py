@@ -183,16 +183,22 @@ def placeholders(draft: Draft) -> Draft:
     origin = Origin(draft.demands.provider, draft.model, identity="absent")
     signature = draft.demands.placeholder_signature
 
-    def filled(message: Message) -> Message:
+    def filled(message: Message, signed: bool) -> Message:
         calls = [(at, block) for at, block in enumerate(message.blocks) if draft.pairs_call(block)]
-        if not calls or (_is_signed(message, calls[0][0]) if signature else thinks(message)):
+        if not calls or signed or (_is_signed(message, calls[0][0]) if signature else thinks(message)):
             return message
         at, call = calls[0] if signature else (0, calls[0][1])
         draft.report.add("reasoning", "a placeholder for reasoning that is not to be had", call_id=call.id)
         made = Thinking("" if signature else TEXTS.no_reasoning, signature or None, origin=origin)
         return message.holding((*message.blocks[:at], made, *message.blocks[at:]))
 
-    return draft.with_messages(filled(message) for message in draft.messages)
+    messages: list[Message] = []
+    # Replies that follow each other are one, and one signature is enough for them.
+    asked = False
+    for message in draft.messages:
+        messages.append(filled(message, signed=bool(signature) and asked))
+        asked = message.speaker == "ai" and (asked or any(draft.pairs_call(block) for block in message.blocks))
+    return draft.with_messages(messages)
 
 
 def _on_calls(draft: Draft) -> bool:

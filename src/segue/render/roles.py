@@ -95,23 +95,8 @@ def merging(draft: Draft) -> Draft:
     """Neighbours of one role become one message where the target counts them so; what is at home stays as it is."""
     if draft.demands.alternation == "free":
         return draft
-    if draft.demands.calls_after_user:
-        replies = runs(draft.messages, lambda last, message: last.speaker == message.speaker == "ai")
-        draft = draft.with_messages(part for run in replies for part in _one_reply(draft, run))
     found = runs(draft.messages, lambda last, message: _one_role(draft, last, message))
     return draft.with_messages(map(_joined, found))
-
-
-def _one_reply(draft: Draft, run: list[Message]) -> list[Message]:
-    if len(run) == 1 or not _asks(draft, run):
-        return run
-    if all(draft.at_home(message) for message in run):
-        draft.report.add("moved", "a reply with calls was made one with the reply before it")
-    return [_joined(run)]
-
-
-def _asks(draft: Draft, messages: list[Message]) -> bool:
-    return any(draft.pairs_call(block) for message in messages for block in message.blocks)
 
 
 def _one_role(draft: Draft, last: Message, message: Message) -> bool:
@@ -157,7 +142,8 @@ def _beginning(draft: Draft) -> Draft:
     if draft.demands.first == "any" or head is None:
         return draft
     first = draft.messages[head]
-    lawful = draft.at_home(first) and not (draft.demands.calls_after_user and _asks(draft, [first]))
+    held = draft.demands.calls_first or draft.request.continues is not None
+    lawful = draft.at_home(first) and (held or not any(draft.pairs_call(block) for block in first.blocks))
     if first.speaker == "human" or lawful:
         return draft
     draft.report.add("inserted", "a user's word at the beginning")
@@ -168,7 +154,8 @@ def _ending(draft: Draft) -> Draft:
     demands = draft.demands
     if not any(message.speaker != "system" for message in draft.messages):
         emptied = any(message.speaker != "system" for message in draft.request.messages)
-        return _with_tail(draft) if emptied or (demands.ending != "free" and not draft.home) else draft
+        wanted = demands.ending != "free" and not (draft.home and demands.no_messages)
+        return _with_tail(draft) if emptied or wanted else draft
     position = len(draft.messages) - 1
     # An empty message at home counts for nothing where neighbours of one role are one.
     while position and not draft.messages[position].blocks and draft.messages[position - 1].speaker == "ai":

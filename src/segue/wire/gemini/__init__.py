@@ -6,6 +6,7 @@ from segue.models import Model
 from segue.render.demands import Demands
 from segue.wire.base import Wire
 from segue.wire.gemini.items import API, CODE_EXECUTION, ITEM_KEYS
+from segue.wire.gemini.media import BASE64
 from segue.wire.gemini.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.gemini.request import BODY_KEYS, parse_request, render_request
 from segue.wire.gemini.traits import DEFAULT_MODEL, traits_of
@@ -31,12 +32,16 @@ def demands(model: Model) -> Demands:
         # GEM-01, GEM-03, GEM-04
         results="alone",
         by_position=True,
+        # GEM-12: repeated or unequal ids confuse gateways, not the API
+        unique_ids="never",
         own_id=_LAWFUL_ID,
         own_name=r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}",
-        # GEM-02, GEM-08
+        # GEM-08
         alternation="merged",
-        calls_after_user=True,
+        # GEM-02, GEM-09
         first="human",
+        calls_first=False,
+        no_messages=False,
         # GEM-05, GEM-06
         ending="human",
         pauses=False,
@@ -49,14 +54,14 @@ def demands(model: Model) -> Demands:
         reasoning="plain",
         reasons=bool(traits.levels) or traits.budget is not None,
         reasoning_whole=False,
-        own_signature=r"(?:[\w+/-]{4})*(?:[\w+/-]{2}==|[\w+/-]{3}=)?",
+        own_signature=BASE64,
         # GEM-15, GEM-17
         reasoning_on_calls="always" if traits.signed_calls else "never",
         placeholder_signature="skip_thought_signature_validator" if traits.signed_calls else "",
         # GEM-14: the key `error` is the flag
         error_flag=True,
-        # GEM-09, GEM-10
-        empty_text="refused",
+        # GEM-10
+        empty_text="home",
         media_human=_SEEN,
         media_ai=frozenset({"image"}),
         # GEM-27
@@ -71,7 +76,7 @@ def _ids(model: Model) -> IdScheme:
 
 def _names(_model: Model) -> NameRule:
     # GEM-23: newer documents say 128
-    return NameRule("a-zA-Z0-9_.:-", home_limit=128, first="a-zA-Z_")
+    return NameRule("a-zA-Z0-9_.:-", home_limit=128, first="a-zA-Z_", replayed=True)
 
 
 GEMINI = Wire(

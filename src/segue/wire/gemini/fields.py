@@ -1,4 +1,4 @@
-"""Typed looks into a body that may spell its keys in camelCase or in snake_case: the API reads both.
+"""Looks into a body that may spell its keys in camelCase or in snake_case: the API reads both.
 
 `name` is always the camelCase spelling. Null means absent, and a lone object where a list may stand is a list of one.
 """
@@ -8,31 +8,36 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 from segue.errors import InputError
+from segue.wire.fields import (
+    JsonObject,
+    integer_or_none,
+    kind_of,
+    list_of,
+    number_or_none,
+    object_of,
+    object_or_none,
+    string_or_none,
+)
 
 __all__ = [
     "JsonObject",
     "both",
-    "flag_at",
     "int_at",
     "items_of",
     "kind_of",
     "laid",
     "look",
-    "needed_object",
     "needed_text",
     "number_at",
     "object_at",
+    "object_of",
     "object_or_none",
     "spelled",
     "text_at",
 ]
-
-JsonObject = dict[str, Any]
-
-_KINDS: dict[type, str] = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list"}
 
 
 @lru_cache(maxsize=256)
@@ -70,44 +75,21 @@ def laid(fields: JsonObject, **changes: Any) -> JsonObject:
     return made
 
 
-def kind_of(value: object) -> str:
-    """What a JSON value is, as a person would say it."""
-    return "null" if value is None else _KINDS.get(type(value), "an object")
-
-
-def object_or_none(value: object) -> JsonObject | None:
-    return cast("JsonObject", value) if isinstance(value, dict) else None
-
-
 def object_at(fields: Mapping[str, Any], name: str) -> JsonObject:
     """The object under a key, or an empty one."""
     return object_or_none(look(fields, name)) or {}
 
 
 def text_at(fields: Mapping[str, Any], name: str) -> str | None:
-    value = look(fields, name)
-    return value if isinstance(value, str) else None
+    return string_or_none(look(fields, name))
 
 
 def int_at(fields: Mapping[str, Any], name: str) -> int | None:
-    value = look(fields, name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return integer_or_none(look(fields, name))
 
 
 def number_at(fields: Mapping[str, Any], name: str) -> float | int | None:
-    value = look(fields, name)
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def flag_at(fields: Mapping[str, Any], name: str) -> bool | None:
-    value = look(fields, name)
-    return value if isinstance(value, bool) else None
-
-
-def needed_object(value: object, path: str = "") -> JsonObject:
-    if isinstance(value, dict):
-        return cast("JsonObject", value)
-    raise InputError(f"an object was expected, not {kind_of(value)}", path=path)
+    return number_or_none(look(fields, name))
 
 
 def needed_text(fields: Mapping[str, Any], name: str) -> str | None:
@@ -119,11 +101,6 @@ def needed_text(fields: Mapping[str, Any], name: str) -> str | None:
 
 
 def items_of(value: object, path: str) -> list[Any]:
-    """The items of a list; a lone object is one."""
-    if value is None:
-        return []
-    if isinstance(value, dict):
-        return [cast("JsonObject", value)]
-    if isinstance(value, list):
-        return cast("list[Any]", value)
-    raise InputError(f"a list was expected, not {kind_of(value)}", path=path)
+    """The items of a list; a lone object is one, and null is none."""
+    lone = object_or_none(value)
+    return [lone] if lone is not None else [] if value is None else list_of(value, path)

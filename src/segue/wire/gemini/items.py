@@ -1,14 +1,15 @@
 """Parts ⇄ canonical blocks.
 
-A part is one block, and a signature on it one more: a `Thinking` without text right before the block that it signs
-(GEM-21). So reasoning that goes takes its signature along, and a signature that stays finds its part again. A signature
-that is a part of its own (with an empty text) has that part as its fragment.
+A part of the model's is one block, and a signature on it one more: a `Thinking` without text right before the block
+that it signs (GEM-21). So reasoning that goes takes its signature along, and a signature that stays finds its part
+again. A signature that is a part of its own (with an empty text) has that part as its fragment.
 
 At home a part whose fragment is intact goes out as that very object; only signature, id and name are laid over it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, assert_never, cast
 
@@ -36,30 +37,31 @@ from segue.wire.gemini.fields import (
     both,
     laid,
     look,
-    needed_object,
     needed_text,
     object_at,
+    object_of,
     spelled,
     text_at,
 )
-from segue.wire.gemini.media import API, media_part, parse_file, parse_inline, unsupported
+from segue.wire.gemini.keys import FIELDS
+from segue.wire.gemini.media import API, BASE64, media_part, parse_file, parse_inline, unsupported
 from segue.wire.gemini.results import fenced, parse_content, render_content
 from segue.wire.gemini.spelling import Spelling
 from segue.wire.tools import render_arguments_object
 
-__all__ = ["API", "ITEM_KEYS", "own_fragment", "parse_parts", "render_parts"]
+__all__ = ["API", "CODE_EXECUTION", "ITEM_KEYS", "members_of", "own_fragment", "parse_parts", "render_parts"]
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
 
 
-def parse_parts(parts: list[Any], model: str | None) -> tuple[tuple[Block, ...], bool]:
-    """The blocks of a content, and whether the API takes its parts as they are."""
+def parse_parts(parts: list[Any], model: str | None, *, own: bool = True) -> tuple[tuple[Block, ...], bool]:
+    """The blocks of a content, and whether the API takes its parts as they are. `own`: the model said it."""
     blocks: list[Block] = []
     intact = bool(parts)
     for index, item in enumerate(parts):
         try:
-            made = _parse_part(needed_object(item), model)
+            made = _parse_part(object_of(item), model, own)
         except InputError as error:
             raise error.under(f"parts[{index}]") from None
         intact = intact and all(block.native is None or block.native.intact for block in made)
@@ -67,11 +69,12 @@ def parse_parts(parts: list[Any], model: str | None) -> tuple[tuple[Block, ...],
     return tuple(blocks), intact
 
 
-def _parse_part(part: JsonObject, model: str | None) -> list[Block]:
+def _parse_part(part: JsonObject, model: str | None, own: bool) -> list[Block]:
     origin = Origin(API, model, identity="absent")
     signature = needed_text(part, "thoughtSignature") or None
-    members = [name for name in _READERS if look(part, name) is not None]
-    if members and look(part, "thought") is True and not members[0].startswith("function"):
+    signature = signature if own else None
+    members = members_of(part)
+    if own and members and look(part, "thought") is True and not members[0].startswith("function"):
         return [_parse_thought(part, signature, origin)]
     text = needed_text(part, "text")
     if not members or (members == ["text"] and not text):
@@ -85,29 +88,27 @@ def _parse_part(part: JsonObject, model: str | None) -> list[Block]:
     return [*signed, *(block for block in blocks if not (isinstance(block, Text) and not block.text))]
 
 
+def members_of(part: JsonObject) -> list[str]:
+    """The kinds of data that a part has."""
+    return [name for name in _READERS if look(part, name) is not None]
+
+
 def _parse_thought(part: JsonObject, signature: str | None, origin: Origin) -> Block:
     text = needed_text(part, "text") or ""
-    if not text and not signature and look(part, "text") is not None:
-        return _nothing(part)
     return Thinking(text, signature, origin=origin, native=Native(API, part))
 
 
 def _parse_without_data(part: JsonObject, signature: str | None, origin: Origin) -> list[Block]:
     """An empty text, nothing at all, or a kind of part that segue does not know."""
-    unknown = [key for key, value in part.items() if key not in _KNOWN and value is not None]
+    unknown = [key for key, value in part.items() if key not in FIELDS["part"] and value is not None]
     if look(part, "text") is None and unknown:
         signed: list[Block] = [Thinking(signature=signature, origin=origin)] if signature else []
-        return [*signed, Opaque(unknown[0], native=Native(API, part))]
+        return [*signed, Opaque(unknown[0], native=Native(API, part, intact=False))]
+    # GEM-10, GEM-21: without data a part is refused; a signature may stand alone, with an empty text.
+    native = Native(API, part, look(part, "text") is not None)
     if signature is None:
-        return [_nothing(part)]
-    # GEM-10, GEM-21: a signature may stand alone, with an empty text.
-    intact = look(part, "text") is not None
-    return [Thinking(signature=signature, origin=origin, native=Native(API, part, intact))]
-
-
-def _nothing(part: JsonObject) -> Text:
-    """What holds no data (GEM-10) is an empty text, which no request keeps."""
-    return Text("", native=Native(API, part))
+        return [Text("", native=native)]
+    return [Thinking(signature=signature, origin=origin, native=native)]
 
 
 def _parse_text(part: JsonObject, _model: str | None) -> Block:
@@ -129,7 +130,7 @@ def _parse_arguments(given: Any) -> tuple[Any, str | None, bool]:
 
 
 def _parse_call(part: JsonObject, model: str | None) -> Block:
-    inner = needed_object(look(part, "functionCall"), spelled(part, "functionCall"))
+    inner = object_of(look(part, "functionCall"), spelled(part, "functionCall"))
     arguments, text, intact = _parse_arguments(look(inner, "args"))
     return ToolCall(
         needed_text(inner, "name") or "",
@@ -141,7 +142,7 @@ def _parse_call(part: JsonObject, model: str | None) -> Block:
 
 
 def _parse_response(part: JsonObject, model: str | None) -> Block:
-    inner = needed_object(look(part, "functionResponse"), spelled(part, "functionResponse"))
+    inner = object_of(look(part, "functionResponse"), spelled(part, "functionResponse"))
     content, structured, failed, intact = parse_content(inner)
     return ToolResponse(
         name=needed_text(inner, "name") or None,
@@ -158,13 +159,13 @@ CODE_EXECUTION = "code_execution"
 
 
 def _parse_code(part: JsonObject, model: str | None) -> Block:
-    inner = needed_object(look(part, "executableCode"), spelled(part, "executableCode"))
+    inner = object_of(look(part, "executableCode"), spelled(part, "executableCode"))
     arguments = {key: value for key, value in inner.items() if key != "id"}
     return ToolCall(CODE_EXECUTION, arguments, kind="hosted", origin=_origin(inner, model), native=Native(API, part))
 
 
 def _parse_code_result(part: JsonObject, model: str | None) -> Block:
-    inner = needed_object(look(part, "codeExecutionResult"), spelled(part, "codeExecutionResult"))
+    inner = object_of(look(part, "codeExecutionResult"), spelled(part, "codeExecutionResult"))
     output = needed_text(inner, "output")
     return ToolResponse(
         name=CODE_EXECUTION,
@@ -182,7 +183,7 @@ def _server_tool(inner: JsonObject) -> str:
 
 
 def _parse_server_call(part: JsonObject, model: str | None) -> Block:
-    inner = needed_object(look(part, "toolCall"), spelled(part, "toolCall"))
+    inner = object_of(look(part, "toolCall"), spelled(part, "toolCall"))
     arguments = look(inner, "args")
     return ToolCall(
         _server_tool(inner),
@@ -194,7 +195,7 @@ def _parse_server_call(part: JsonObject, model: str | None) -> Block:
 
 
 def _parse_server_result(part: JsonObject, model: str | None) -> Block:
-    inner = needed_object(look(part, "toolResponse"), spelled(part, "toolResponse"))
+    inner = object_of(look(part, "toolResponse"), spelled(part, "toolResponse"))
     given = look(inner, "response")
     return ToolResponse(
         name=_server_tool(inner),
@@ -219,11 +220,7 @@ _READERS: dict[str, Callable[[JsonObject, str | None], Block]] = {
     "toolCall": _parse_server_call,
     "toolResponse": _parse_server_result,
 }
-_MODELLED = both(*_READERS, "thought", "thoughtSignature")
-_KNOWN = _MODELLED | both(
-    "videoMetadata", "partMetadata", "mediaResolution", "mediaProcessing", "speechMetadata", "audioTranscription"
-)
-ITEM_KEYS = _MODELLED | {"role", "parts"}
+ITEM_KEYS = both(*_READERS, "thought", "thoughtSignature", "role", "parts")
 
 
 # ----------------------------------------------------------------------------------------------------------------- out
@@ -236,7 +233,11 @@ def own_fragment(native: Native | None) -> JsonObject | None:
     return cast("JsonObject", native.fragment)
 
 
-def render_parts(blocks: Sequence[Block], out: Spelling) -> list[JsonObject]:
+def render_parts(blocks: Sequence[Block], out: Spelling, *, own: bool = True) -> list[JsonObject]:
+    """`own`: the model says it, so that each signature is one of these blocks."""
+    if not own:
+        said = [block for block in blocks if not isinstance(block, Thinking)]
+        return [_with_lawful_signature(_render_block(block, out), out) for block in said]
     parts: list[JsonObject] = []
     signature: str | None = None
     for block in blocks:
@@ -250,6 +251,15 @@ def render_parts(blocks: Sequence[Block], out: Spelling) -> list[JsonObject]:
             parts.append(_signed(_render_block(block, out), signature))
             signature = None
     return parts if signature is None else [*parts, _signature_alone(signature)]
+
+
+def _with_lawful_signature(part: JsonObject, out: Spelling) -> JsonObject:
+    """GEM-18, GEM-21: a signature of the user's means nothing, but it must be base64."""
+    signature = text_at(part, "thoughtSignature")
+    if signature is None or re.fullmatch(BASE64, signature):
+        return part
+    out.report.add("reasoning", "a signature that can't be decoded: left out")
+    return laid(part, thoughtSignature=None)
 
 
 def _signs_the_next(block: Thinking) -> bool:
@@ -324,7 +334,7 @@ def _render_response(response: ToolResponse, own: JsonObject | None, out: Spelli
             return _told(told, response.call_id, response.name, out)
     stood = own or _changed_fragment(response.native)
     inner = object_at(stood, "functionResponse")
-    call_id, name = out.response(response)
+    call_id, name = out.response(response, inner if stood else None)
     changes: JsonObject = {"id": call_id, "name": name}
     if own is None:
         said, media = render_content(response, out.projection)

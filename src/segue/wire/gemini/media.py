@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from typing import Literal
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -11,9 +12,15 @@ from segue.render.demands import TEXTS
 from segue.wire.base import Fetch
 from segue.wire.gemini.fields import JsonObject, object_at, text_at
 
-__all__ = ["API", "inline_part", "media_part", "parse_file", "parse_inline", "unsupported"]
+__all__ = ["API", "BASE64", "inline_part", "media_part", "parse_file", "parse_inline", "unsupported"]
 
 API = "gemini"
+
+# As the API's JSON parser decodes it: either alphabet, with or without padding, no bits left over at the end.
+BASE64 = "|".join(
+    rf"(?:[{digits}]{{4}})*(?:[{digits}][AQgw](?:==)?|[{digits}]{{2}}[AEIMQUYcgkosw048]=?)?"
+    for digits in ("A-Za-z0-9+/", "A-Za-z0-9_-")
+)
 
 Kind = Literal["image", "audio", "video", "document"]
 
@@ -56,8 +63,8 @@ _HELD = ("https://generativelanguage.googleapis.com/", "gs://", "files/")
 def parse_inline(part: JsonObject) -> Block:
     blob = object_at(part, "inlineData")
     data, mime = text_at(blob, "data"), text_at(blob, "mimeType")
-    if data is None:
-        return Opaque("inlineData", native=Native(API, part))
+    if data is None or not re.fullmatch(BASE64, data):
+        return Opaque("inlineData", native=Native(API, part, intact=data is None))
     return Media(_kind(mime), mime, data=data, name=text_at(blob, "displayName"), native=Native(API, part))
 
 
@@ -125,7 +132,9 @@ def inline_part(media: Media) -> JsonObject | None:
     """The part of media whose bytes are there."""
     data, mime = _bytes_of(media)
     mime = _usual(mime) or _DEFAULTS[media.kind]
-    return {"inlineData": {"mimeType": mime, "data": data}} if data is not None and _taken(media.kind, mime) else None
+    if data is None or not _taken(media.kind, mime) or not re.fullmatch(BASE64, data):
+        return None
+    return {"inlineData": {"mimeType": mime, "data": data}}
 
 
 def _usual(mime: str | None) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from segue.wire.gemini.fields import JsonObject, object_or_none
 
-__all__ = ["parse_schema"]
+__all__ = ["is_lawful", "parse_schema"]
 
 _CAMEL = {
     "any_of": "anyOf",
@@ -30,6 +30,50 @@ _ONE = frozenset({"items", "additionalProperties", "not"})
 _MANY = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 _NAMED = frozenset({"properties", "defs", "$defs"})
 _COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
+
+
+_TEXTS = frozenset({"format", "title", "description", "pattern", "ref"})
+_LISTS = frozenset({"enum", "propertyOrdering", "required"})
+_FREE = _COUNTS | {"default", "example", "maximum", "minimum", "additionalProperties"}
+_KINDS = frozenset({"TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"})
+
+
+def is_lawful(schema: Any, *, top: bool = True) -> bool:
+    """Whether the API takes this for one of its own schemas; `top` ones are of objects."""
+    if not isinstance(schema, dict):
+        return False
+    fields = {_CAMEL.get(key, key): value for key, value in cast("JsonObject", schema).items() if value is not None}
+    kind = fields.get("type")
+    if (top and str(kind or "OBJECT").upper() != "OBJECT") or (str(kind).upper() == "ARRAY" and "items" not in fields):
+        return False
+    for key, value in fields.items():
+        inner: list[Any] = []
+        match key:
+            case "items":
+                inner = [value]
+            case "anyOf":
+                inner = cast("list[Any]", value) if isinstance(value, list) else [value]
+            case "properties" | "defs" if isinstance(value, dict):
+                inner = list(cast("JsonObject", value).values())
+            case _ if not _fits(key, value):
+                return False
+            case _:
+                continue
+        for item in inner:
+            if item is not None and not is_lawful(item, top=False):
+                return False
+    return True
+
+
+def _fits(key: str, value: Any) -> bool:
+    if key == "type":
+        return value.upper() in _KINDS if isinstance(value, str) else False
+    if key == "nullable":
+        return isinstance(value, bool)
+    if key in _LISTS:
+        words = cast("list[Any]", value) if isinstance(value, list) else [value]
+        return all(isinstance(word, str) and (word or key != "enum") for word in words)
+    return isinstance(value, str) if key in _TEXTS else key in _FREE
 
 
 def parse_schema(schema: JsonObject) -> JsonObject:

@@ -18,6 +18,8 @@ from segue.wire.gemini.fields import (
     JsonObject,
     both,
     int_at,
+    items_of,
+    laid,
     look,
     number_at,
     object_at,
@@ -29,7 +31,7 @@ from segue.wire.gemini.openapi import parse_schema
 from segue.wire.gemini.thinking import parse_reasoning, render_reasoning
 from segue.wire.gemini.traits import DEFAULT_MODEL, Traits, traits_of
 
-__all__ = ["OPTION_KEYS", "lay_options", "parse_options", "render_options"]
+__all__ = ["OPTION_KEYS", "fit_choice", "lay_options", "parse_options", "render_options"]
 
 _STOP_LIMIT = 5
 _HOTTEST = 2
@@ -268,3 +270,36 @@ def _fit_to_model(body: JsonObject, after: JsonObject) -> None:
             made[spelled(config, name)] = value
     if made != config:
         body[key] = made
+
+
+# These bring functions of their own, so that the declared ones are not all.
+_BRINGING = both("computerUse", "mcpServers")
+
+
+def fit_choice(body: JsonObject, model: Model, report: Report) -> None:
+    """What stands in `toolConfig` goes with the model and with the functions that are declared (GEM-23, GEM-24)."""
+    config = object_at(body, "toolConfig")
+    choice = object_at(config, "functionCallingConfig")
+    names: Any = look(choice, "allowedFunctionNames")
+    changed = config
+    if isinstance(names, list) and names:
+        allowed = _callable(cast("list[Any]", names), choice, body)
+        if len(allowed) < len(cast("list[Any]", names)):
+            report.add("adjusted", "functions that can't be chosen are not named", subject="tool_choice")
+            changed = laid(config, functionCallingConfig=laid(choice, allowedFunctionNames=allowed or None))
+    if not traits_of(model).server_tools and look(config, "includeServerSideToolInvocations"):
+        report.add("adjusted", "the model shows no tools that the provider runs", subject="tool_config")
+        changed = laid(changed, includeServerSideToolInvocations=None)
+    if changed is not config:
+        body[spelled(body, "toolConfig")] = changed
+
+
+def _callable(names: list[Any], choice: JsonObject, body: JsonObject) -> list[Any]:
+    if str(look(choice, "mode") or "").upper() not in ("ANY", "VALIDATED"):
+        return []
+    tools: list[JsonObject] = items_of(body.get("tools"), "tools")
+    if look(body, "cachedContent") or any(_BRINGING & tool.keys() for tool in tools):
+        return names
+    functions = [item for tool in tools for item in items_of(look(tool, "functionDeclarations"), "")]
+    declared = {text_at(function, "name") for function in functions}
+    return [name for name in names if name in declared]

@@ -15,8 +15,8 @@ from segue.wire.gemini.fields import (
     int_at,
     items_of,
     look,
-    needed_object,
     object_at,
+    object_of,
     object_or_none,
     spelled,
     text_at,
@@ -88,7 +88,7 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
     model = text_at(body, "modelVersion")
     try:
         candidates = items_of(look(body, "candidates"), "candidates")
-        candidate = needed_object(candidates[0], "candidates[0]") if candidates else {}
+        candidate = object_of(candidates[0], "candidates[0]") if candidates else {}
         if not candidates and not object_at(body, "promptFeedback"):
             raise InputError("a reply has a candidate, or says why the prompt was blocked", path="candidates")
         content = object_at(candidate, "content")

@@ -25,12 +25,13 @@ from segue.wire.gemini.fields import (
     items_of,
     kind_of,
     look,
-    needed_object,
+    object_of,
     spelled,
     text_at,
 )
-from segue.wire.gemini.items import API, own_fragment, parse_parts, render_parts
-from segue.wire.gemini.options import OPTION_KEYS, lay_options, parse_options, render_options
+from segue.wire.gemini.items import API, members_of, own_fragment, parse_parts, render_parts
+from segue.wire.gemini.keys import lawful
+from segue.wire.gemini.options import OPTION_KEYS, fit_choice, lay_options, parse_options, render_options
 from segue.wire.gemini.spelling import Spelling
 from segue.wire.gemini.tools import lay_tools, parse_tools, render_tools
 from segue.wire.gemini.traits import DEFAULT_MODEL
@@ -68,13 +69,13 @@ def parse_request(body: Mapping[str, Any]) -> Request:
 
 
 def _parse_content(value: object, model: str | None) -> Message:
-    content = needed_object(value)
+    content = object_of(value)
     role = content.get("role")
     speaker = _SPEAKERS.get(role.lower() or "user") if isinstance(role, str) else "human" if role is None else None
     if speaker is None:
         said = repr(role) if isinstance(role, str) else kind_of(role)
         raise InputError(f"the role user or model was expected, not {said}", path="role")
-    blocks, intact = parse_parts(items_of(content.get("parts"), "parts"), model)
+    blocks, intact = parse_parts(items_of(content.get("parts"), "parts"), model, own=speaker == "ai")
     if speaker == "human" and any(isinstance(block, ToolResponse) and not block.hosted for block in blocks):
         speaker = "tool"
     return Message(speaker, blocks, native=Native(API, content, intact))
@@ -83,10 +84,10 @@ def _parse_content(value: object, model: str | None) -> Message:
 def _paired(contents: Sequence[Message]) -> tuple[Message, ...]:
     """The messages with their ids. Replies that follow each other and have calls are one turn, written as several."""
     turns: list[list[Message]] = []
-    for speaker, found in groupby(contents, lambda message: message.speaker):
-        run = list(found)
-        if speaker == "ai" and any(map(_calls, run)):
-            turns += _steps(run)
+    runs = [list(found) for _, found in groupby(contents, lambda message: message.speaker)]
+    for run, following in zip(runs, [*runs[1:], []], strict=True):
+        if run[0].speaker == "ai" and any(map(_calls, run)):
+            turns += _steps(run, following)
         else:
             turns += [[message] for message in run]
     messages: list[Message] = []
@@ -95,8 +96,14 @@ def _paired(contents: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def _steps(run: list[Message]) -> list[list[Message]]:
-    """The run cut where a signed call follows others: only the first call of a turn is signed (GEM-15)."""
+def _steps(run: list[Message], following: list[Message]) -> list[list[Message]]:
+    """The run, where all its calls are answered; else cut where a signed call follows others.
+
+    Only the first call of a turn is signed (GEM-15), so then the results of an earlier turn were lost.
+    """
+    results = sum(isinstance(block, ToolResponse) for message in following for block in message.blocks)
+    if results >= sum(len(_calls(message)) for message in run):
+        return [run]
     steps: list[list[Message]] = [[]]
     for message in run:
         calls = _calls(message)
@@ -134,8 +141,8 @@ def _parse_system(value: Any, path: str) -> tuple[Text, ...]:
     if isinstance(value, str):
         return (Text(value),) if value else ()
     texts: list[Text] = []
-    for index, item in enumerate(items_of(needed_object(value, path).get("parts"), f"{path}.parts")):
-        part = needed_object(item, f"{path}.parts[{index}]")
+    for index, item in enumerate(items_of(object_of(value, path).get("parts"), f"{path}.parts")):
+        part = object_of(item, f"{path}.parts[{index}]")
         kind = next((key for key, member in part.items() if member is not None), "nothing")
         text = text_at(part, "text")
         texts.append(Text(TEXTS.unsupported.format(kind=kind) if text is None else text, native=Native(API, part)))
@@ -172,18 +179,32 @@ def _render_at_home(
     """The body that came in, with only what changed laid over it."""
     request = transcript.request
     body = lay_options(fragment, transcript, projection)
-    given = look(fragment, "systemInstruction")
+    key = spelled(fragment, "systemInstruction")
+    given = look(fragment, key)
     if transcript.system != request.system or isinstance(given, str):
-        body.pop(spelled(fragment, "systemInstruction"), None)
-        system = _render_system(transcript.system)
-        if system is not None:
-            body[spelled(fragment, "systemInstruction")] = system
+        given = _render_system(transcript.system)
+    system = _lawful_system(given)
+    if system is not fragment.get(key):
+        body.pop(key, None)
+        body |= {key: system} if system else {}
     if not _is_same(contents, fragment["contents"]):
         body["contents"] = contents
     tools = lay_tools(fragment.get("tools"), transcript.tools, projection)
     if tools is not None:
         body["tools"] = tools
-    return body
+    fit_choice(body, identify(transcript.model or DEFAULT_MODEL), projection.report)
+    return lawful(body, "request", projection.report)
+
+
+def _lawful_system(given: Any) -> JsonObject | None:
+    """GEM-10: system text whose parts have one kind of data each."""
+    if not isinstance(given, dict):
+        return None
+    system = cast("JsonObject", given)
+    parts = items_of(system.get("parts"), "parts")
+    kept = [part for part in parts if len(members_of(part)) == 1]
+    texts = [{"text": part["text"]} for part in parts if len(members_of(part)) > 1 and text_at(part, "text")]
+    return system if len(kept) == len(parts) else {**system, "parts": [*kept, *texts]} if kept or texts else None
 
 
 def _is_same(written: list[JsonObject], original: Any) -> bool:
@@ -195,7 +216,7 @@ def _is_same(written: list[JsonObject], original: Any) -> bool:
 
 
 def _render_message(message: Message, out: Spelling) -> JsonObject:
-    written = render_parts(message.blocks, out)
+    written = render_parts(message.blocks, out, own=message.speaker == "ai")
     if message.name is not None:
         out.report.add("dropped", "a speaker's name has no place here", subject=message.name)
     native = message.native
@@ -214,7 +235,7 @@ def _role(message: Message) -> str:
 
 def _may_speak(message: Message, content: JsonObject) -> bool:
     """Whether the role that a content has is one that this speaker may have."""
-    role = str(content.get("role") or "user").lower()
+    role = content.get("role") or "user"
     return role == _role(message) or (role == "function" and message.speaker == "tool")
 
 

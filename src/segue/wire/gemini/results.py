@@ -14,7 +14,7 @@ from segue.canonical.blocks import Block, Code, Media, Text, ToolResponse
 from segue.canonical.jsontext import write_text
 from segue.errors import InputError
 from segue.wire.base import Projection
-from segue.wire.gemini.fields import JsonObject, items_of, look, needed_object, object_or_none, spelled
+from segue.wire.gemini.fields import JsonObject, items_of, look, object_of, object_or_none
 from segue.wire.gemini.media import API, inline_part, parse_file, parse_inline, unsupported
 
 __all__ = ["fenced", "parse_content", "render_content"]
@@ -31,9 +31,9 @@ def parse_content(inner: JsonObject) -> tuple[tuple[Block, ...], Any, bool, bool
     """Content, the JSON value if it is one, whether the call failed, and whether the API takes all this as it is."""
     given: Any = look(inner, "response")
     content, structured, failed = _parse_response(given, inner.get("name"))
-    media = _parse_media(inner)
-    # GEM-13: an object, and it must be there
-    return (*content, *media), structured, failed, isinstance(given, dict)
+    media, intact = _parse_media(inner)
+    # GEM-13: an object
+    return (*content, *media), structured, failed, intact and (given is None or isinstance(given, dict))
 
 
 def _parse_response(given: Any, tool: object) -> tuple[tuple[Block, ...], Any, bool]:
@@ -57,16 +57,24 @@ def _parse_response(given: Any, tool: object) -> tuple[tuple[Block, ...], Any, b
     return (), response, failed
 
 
-def _parse_media(inner: JsonObject) -> list[Block]:
+_READERS = {"inlineData": parse_inline, "fileData": parse_file}
+
+
+def _parse_media(inner: JsonObject) -> tuple[list[Block], bool]:
     media: list[Block] = []
-    key = spelled(inner, "parts")
-    for index, item in enumerate(items_of(inner.get(key), key)):
+    intact = True
+    for index, item in enumerate(items_of(inner.get("parts"), "parts")):
         try:
-            part = needed_object(item)
+            part = object_of(item)
         except InputError as error:
-            raise error.under(f"{key}[{index}]") from None
-        media.append(parse_file(part) if look(part, "fileData") is not None else parse_inline(part))
-    return media
+            raise error.under(f"parts[{index}]") from None
+        members = [name for name in _READERS if look(part, name) is not None]
+        for name in members:
+            alone = part if len(members) == 1 else {name: look(part, name)}
+            media.append(_READERS[name](alone))
+        # GEM-10
+        intact = intact and len(members) == 1 and all(block.native is None or block.native.intact for block in media)
+    return media, intact
 
 
 # ----------------------------------------------------------------------------------------------------------------- out

@@ -13,9 +13,9 @@ from segue.canonical.blocks import Native
 from segue.canonical.request import Tool
 from segue.errors import InputError
 from segue.wire.base import Projection
-from segue.wire.gemini.fields import JsonObject, items_of, laid, look, needed_object, object_or_none, spelled, text_at
+from segue.wire.gemini.fields import JsonObject, items_of, laid, look, object_of, object_or_none, spelled, text_at
 from segue.wire.gemini.items import API, own_fragment
-from segue.wire.gemini.openapi import parse_schema
+from segue.wire.gemini.openapi import is_lawful, parse_schema
 from segue.wire.tools import as_function, object_schema
 
 __all__ = ["lay_tools", "parse_tools", "render_tools"]
@@ -30,7 +30,7 @@ def parse_tools(value: object) -> tuple[Tool, ...]:
     tools: list[Tool] = []
     for index, item in enumerate(items_of(value, "tools")):
         try:
-            entry = needed_object(item)
+            entry = object_of(item)
             for key in entry:
                 tools += _parse_member(entry, key)
         except InputError as error:
@@ -44,7 +44,7 @@ def _parse_member(entry: JsonObject, key: str) -> list[Tool]:
     tools: list[Tool] = []
     for index, item in enumerate(items_of(entry[key], key)):
         try:
-            tools.append(_parse_function(needed_object(item)))
+            tools.append(_parse_function(object_of(item)))
         except InputError as error:
             raise error.under(f"{key}[{index}]") from None
     return tools
@@ -87,7 +87,7 @@ def _render_function(tool: Tool, projection: Projection) -> JsonObject:
     own = own_fragment(tool.native)
     name = projection.names.render(tool.name)
     if own is not None:
-        return laid(own, name=name)
+        return laid(_lawful_schemas(own, projection), name=name)
     written: JsonObject = {"name": name}
     if tool.description is not None:
         written["description"] = tool.description
@@ -98,6 +98,24 @@ def _render_function(tool: Tool, projection: Projection) -> JsonObject:
     return written
 
 
+def _lawful_schemas(function: JsonObject, projection: Projection) -> JsonObject:
+    """A declaration at home, with a schema that its own form can't say in the other one (GEM-23)."""
+    made = function
+    for name in ("parameters", "response"):
+        plain = f"{name}JsonSchema"
+        own = look(function, name)
+        if own is None or (is_lawful(own, top=name == "parameters") and look(function, plain) is None):
+            continue
+        schema = look(function, plain)
+        if schema is None and isinstance(own, dict):
+            schema = object_schema(parse_schema(cast("JsonObject", own)))
+        projection.report.add(
+            "tools", f"`{name}` is not what the API takes: said as `{plain}`", subject=text_at(function, "name")
+        )
+        made = laid(made, **{name: None, plain: schema})
+    return made
+
+
 def _render_schema(parameters: Mapping[str, Any]) -> JsonObject:
     """The one place where a schema from abroad becomes one of this API."""
     return object_schema(parameters)
@@ -106,13 +124,21 @@ def _render_schema(parameters: Mapping[str, Any]) -> JsonObject:
 def lay_tools(given: Any, tools: Sequence[Tool], projection: Projection) -> list[JsonObject] | None:
     """The objects that came in, with the names that functions have now; None where nothing changed."""
     written = iter([_render_function(tool, projection) for tool in tools if tool.kind == "function"])
+    names: set[Any] = set()
     changed = False
     entries: list[JsonObject] = []
     for item in items_of(given, "tools"):
         entry = cast("JsonObject", item)
         key = spelled(entry, _FUNCTIONS)
         functions = items_of(entry.get(key), key)
-        now = [next(written) for _ in functions]
+        now: list[JsonObject] = []
+        for function in [next(written) for _ in functions]:
+            # GEM-23
+            if function["name"] in names:
+                projection.report.add("tools", "a second tool of the same name is left out", subject=function["name"])
+            else:
+                now.append(function)
+            names.add(function["name"])
         if now != functions:
             changed = True
             entry = {**entry, key: now}
