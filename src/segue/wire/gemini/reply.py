@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
 from segue.models import identify
@@ -21,8 +21,9 @@ from segue.wire.gemini.fields import (
     spelled,
     text_at,
 )
-from segue.wire.gemini.items import API, own_fragment, parse_parts, render_parts
+from segue.wire.gemini.items import API, own_fragment, parse_parts, render_parts, signs_the_next
 from segue.wire.gemini.spelling import Spelling
+from segue.wire.gemini.traits import PLACEHOLDER
 
 __all__ = ["parse_error", "parse_reply", "render_error", "render_reply"]
 
@@ -154,7 +155,7 @@ def render_reply(reply: Reply, projection: Projection) -> JsonObject:
     own = own_fragment(reply.native)
     if own is not None:
         return _render_at_home(reply, own, out)
-    parts = render_parts([block for given in reply.blocks for block in _for_client(given, projection)], out)
+    parts = render_parts(_signed([block for given in reply.blocks for block in _for_client(given, projection)]), out)
     candidate: JsonObject = {"finishReason": _FINISH_REASONS[reply.finish], "index": 0}
     if not parts and reply.finish in ("stop", "tool_calls", "length", "pause"):
         parts = [{"text": ""}]
@@ -194,6 +195,15 @@ def _for_client(block: Block, projection: Projection) -> list[Block]:
         projection.report.add("dropped", "a tool that another provider ran is left out", subject=block.name)
         return []
     return [] if isinstance(block, Text) and not block.text else [block]
+
+
+def _signed(blocks: list[Block]) -> list[Block]:
+    """GEM-15, GEM-17: the client sends its first call back signed, or the API would refuse it."""
+    at = next((at for at, block in enumerate(blocks) if isinstance(block, ToolCall) and block.kind != "hosted"), None)
+    if at is None or (at and signs_the_next(blocks[at - 1])):
+        return blocks
+    placeholder = Thinking(signature=PLACEHOLDER, origin=Origin(API, identity="absent"))
+    return [*blocks[:at], placeholder, *blocks[at:]]
 
 
 def _render_usage(usage: Usage) -> JsonObject:
