@@ -72,6 +72,8 @@ _STATUSES = {
     504: "DEADLINE_EXCEEDED",
     529: "UNAVAILABLE",
 }
+# Codes of the same standard that have no status of their own.
+_OTHER_CODES = frozenset({"FAILED_PRECONDITION", "OUT_OF_RANGE", "ALREADY_EXISTS", "DATA_LOSS", "UNKNOWN"})
 _ERROR_KINDS = {
     401: "authentication_error",
     403: "permission_error",
@@ -222,5 +224,5 @@ def _render_usage(usage: Usage) -> JsonObject:
 def render_error(error: ApiError) -> JsonObject:
     status = error.status or 500
     usual = _STATUSES.get(status, "INTERNAL" if status >= 500 else "INVALID_ARGUMENT")
-    known = error.code if error.code in _STATUSES.values() else usual
+    known = error.code if error.code in {*_STATUSES.values(), *_OTHER_CODES} else usual
     return {"error": {"code": status, "message": error.message, "status": known}}
