@@ -34,6 +34,8 @@ def system_text(draft: Draft) -> Draft:
 def _later(draft: Draft, message: Message) -> Message:
     if message.speaker != "system" or draft.demands.later_system != "text" or draft.at_home(message):
         return message
+    if not message.blocks:
+        return message
     draft.report.add("text", "system text in mid-conversation is told as a user's words", subject="system")
     blocks = tuple(
         edited(block, text=TEXTS.system.format(content=block.text)) if isinstance(block, Text) else block
