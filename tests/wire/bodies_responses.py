@@ -33,7 +33,7 @@ def reasoning(item_id: str = "rs_1", **more: Any) -> Body:
     return {"type": "reasoning", "id": item_id, "summary": [], "encrypted_content": "gAAA1", **more}
 
 
-def call(call_id: str = "call_1", name: Any = "read", arguments: str = '{"q": "a"}', **more: Any) -> Body:
+def call(call_id: str = "call_1", name: Any = "read", arguments: Any = '{"q": "a"}', **more: Any) -> Body:
     return {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments, **more}
 
 

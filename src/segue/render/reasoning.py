@@ -44,6 +44,7 @@ __all__ = [
     "reasoning",
     "remembering",
     "sent_digest",
+    "unnamed",
 ]
 
 
@@ -75,7 +76,7 @@ def _leading(draft: Draft, kept: Callable[[Message], Message]) -> Iterator[Messa
         ends = bool(message.blocks) and isinstance(message.blocks[-1], Thinking)
         made = kept(message)
         # OAI-RESP-08: what comes after reasoning that was torn from it may have been made with it.
-        made = _unnamed(made) if torn or made is not message else made
+        made = unnamed(made) if torn or made is not message else made
         yield _without_detached(draft, made)
         torn = ends and draft.at_home(message.blocks[-1])
 
@@ -92,7 +93,7 @@ def _without_detached(draft: Draft, message: Message) -> Message:
     )
 
 
-def _unnamed(message: Message) -> Message:
+def unnamed(message: Message) -> Message:
     """The message with blocks that are written anew, so that they no longer claim to be what the provider keeps."""
     return message.holding(
         tuple(
