@@ -26,8 +26,10 @@ They stand in this order, because each relies on what was settled before:
                    neighbours, then the two ends.
 12. `bound`        Reasoning that is bound to its prefix can only be judged when the prefix is final. If it has to go,
                    what depends on content runs once more.
-13. `placeholders` Last among blocks: a placeholder is not reasoning and must not be judged as such.
-14. `open_exchange`, `declared`   The options, with the final messages in view.
+13. `open_exchange` What is asked of reasoning, with the final messages in view.
+14. `placeholders` Last among blocks: a placeholder is not reasoning and must not be judged as such, and where
+                   reasoning was just switched off none is needed.
+15. `declared`     The tools, for the calls that are left.
 """
 
 from __future__ import annotations
@@ -98,8 +100,8 @@ PASSES: tuple[Pass, ...] = (
     bridges,
     ends,
     rebound,
-    placeholders,
     open_exchange,
+    placeholders,
     declared,
 )
 

@@ -28,7 +28,7 @@ from segue.canonical.blocks import (
 )
 from segue.canonical.history import bound_to
 from segue.canonical.jsontext import write_sorted
-from segue.canonical.request import Reasoning, Request, Tool
+from segue.canonical.request import Reasoning, Request, Tool, ToolChoice
 from segue.models import same_model
 from segue.render.demands import TEXTS
 from segue.render.draft import Draft, thinks
@@ -57,6 +57,8 @@ def _stays(draft: Draft, message: Message) -> bool:
     if draft.policy.reasoning == "none":
         return False
     if not draft.demands.reasoning_alone and not any(_says_something(block) for block in message.blocks):
+        return False
+    if draft.demands.reasoning == "refused":
         return False
     if draft.demands.reasoning == "none":
         return draft.at_home(message) and draft.policy.reasoning == "native"
@@ -97,7 +99,7 @@ def _is_placeholder(block: Thinking) -> bool:
 
 
 def placeholders(draft: Draft) -> Draft:
-    """Where every message with calls must carry reasoning, one that has none gets a placeholder (KIM-04)."""
+    """Where messages must carry reasoning, one that has none gets a placeholder (KIM-04, DS-01, DS-02)."""
     asked = draft.options.reasoning
     wanted = draft.demands.reasoning_on_calls == "default" and (asked is None or asked.enabled is not False)
     if not wanted and not (draft.demands.reasoning_on_calls == "asked" and draft.reasoning_on):
@@ -105,10 +107,12 @@ def placeholders(draft: Draft) -> Draft:
     origin = Origin(draft.demands.provider, draft.model, identity="absent")
 
     def filled(message: Message) -> Message:
-        if not calls_of(message) or thinks(message):
+        calls = calls_of(message)
+        wanting = bool(calls) or (draft.demands.reasoning_on_words and message.speaker == "ai")
+        if not wanting or thinks(message):
             return message
         draft.report.add(
-            "reasoning", "a placeholder for reasoning that is not to be had", call_id=calls_of(message)[0].id
+            "reasoning", "a placeholder for reasoning that is not to be had", call_id=calls[0].id if calls else None
         )
         return message.holding((Thinking(TEXTS.no_reasoning, origin=origin), *message.blocks))
 
@@ -235,14 +239,17 @@ def _essence(block: Block, changed: frozenset[str]) -> list[Any]:
 
 def open_exchange(draft: Draft) -> Draft:
     """What the request asks of reasoning must be lawful with this history; if not, reasoning is switched off."""
-    if not draft.reasoning_on:
-        return draft
     demands = draft.demands
     choice = draft.options.tool_choice
-    # ANT-30
+    # ANT-30, DS-09
     forced = choice is not None and choice.mode in ("required", "tool")
-    if demands.reasoning_forbids_forced_choice and forced and not (draft.home and _adapts(draft)):
-        return _switched_off(draft, "reasoning can't go with a forced tool choice")
+    if draft.reasons and demands.reasoning_forbids_forced_choice and forced and not (draft.home and _adapts(draft)):
+        if demands.reasoning_switch:
+            return _switched_off(draft, "reasoning can't go with a forced tool choice")
+        draft.report.add("adjusted", "no tool can be forced while the model reasons: left to it", subject="tool_choice")
+        return draft.with_options(tool_choice=ToolChoice("auto"))
+    if not draft.reasoning_on:
+        return draft
     # OAI-CHAT-17
     if demands.reasoning_refuses_tools and any(tool.kind == "function" for tool in draft.tools):
         return _switched_off(draft, "this model takes no reasoning beside functions here")

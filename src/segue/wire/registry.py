@@ -7,12 +7,15 @@ from msgspec import Struct
 from segue.errors import InputError
 from segue.wire.anthropic import ANTHROPIC
 from segue.wire.base import Wire
+from segue.wire.dialects.deepseek import DEEPSEEK
 from segue.wire.dialects.kimi import KIMI
+from segue.wire.dialects.mistral import MISTRAL
+from segue.wire.dialects.qwen import QWEN
 from segue.wire.openai_chat import OPENAI_CHAT
 
 __all__ = ["WIRES", "Format", "find", "formats"]
 
-WIRES: dict[str, Wire] = {wire.name: wire for wire in (OPENAI_CHAT, ANTHROPIC, KIMI)}
+WIRES: dict[str, Wire] = {wire.name: wire for wire in (OPENAI_CHAT, ANTHROPIC, MISTRAL, KIMI, DEEPSEEK, QWEN)}
 
 
 def find(name: str, *, argument: str) -> Wire:

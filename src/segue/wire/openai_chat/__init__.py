@@ -15,9 +15,9 @@ from segue.wire.idmap import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
 from segue.wire.openai_chat.dialect import ChatDialect, left_out
 from segue.wire.openai_chat.reply import parse_error, parse_reply, render_error, render_reply
-from segue.wire.openai_chat.request import BODY_KEYS, ITEM_KEYS, parse_request, render_request
+from segue.wire.openai_chat.request import ITEM_KEYS, body_keys, parse_request, render_request
 
-__all__ = ["OPENAI_CHAT", "ChatDialect", "make_wire"]
+__all__ = ["OPENAI_CHAT", "OPENAI_DIALECT", "ChatDialect", "make_wire"]
 
 
 def make_wire(dialect: ChatDialect) -> Wire:
@@ -37,8 +37,8 @@ def make_wire(dialect: ChatDialect) -> Wire:
         parse_reply=partial(parse_reply, dialect=dialect),
         render_reply=partial(render_reply, dialect=dialect),
         parse_error=parse_error,
-        render_error=render_error,
-        body_keys=BODY_KEYS,
+        render_error=partial(render_error, dialect=dialect),
+        body_keys=body_keys(dialect),
         item_keys=ITEM_KEYS,
         custom_tools=dialect.custom_tools,
         on=None if dialect.kind == "wire" else "openai-chat",
@@ -105,7 +105,7 @@ def _adjusted(options: Options, model: Model, report: Report) -> Options:
     return options if _reasons(model) else left_out(options, report, "this model does not reason", "reasoning")
 
 
-_OPENAI = ChatDialect(
+OPENAI_DIALECT = ChatDialect(
     name="openai-chat",
     provider="openai",
     title="OpenAI Chat Completions",
@@ -123,4 +123,4 @@ _OPENAI = ChatDialect(
     description_limit=1024,
     adjust=_adjusted,
 )
-OPENAI_CHAT = make_wire(_OPENAI)
+OPENAI_CHAT = make_wire(OPENAI_DIALECT)

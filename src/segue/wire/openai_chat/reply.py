@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from segue.canonical.blocks import Block, Native, ToolCall, ToolResponse
 from segue.canonical.ids import short_hash
+from segue.canonical.jsontext import write_text
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError
 from segue.wire.base import ApiError, Projection
@@ -22,6 +23,9 @@ _FINISHES: dict[str, Finish] = {
     "function_call": "tool_calls",
     "length": "length",
     "content_filter": "filter",
+    "model_length": "length",
+    "insufficient_system_resource": "error",
+    "error": "error",
 }
 _FINISH_REASONS: dict[Finish, str] = {
     "stop": "stop",
@@ -29,7 +33,6 @@ _FINISH_REASONS: dict[Finish, str] = {
     "length": "length",
     "filter": "content_filter",
     "pause": "stop",
-    "error": "stop",
 }
 _ERROR_KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 _REPLY_KEYS = frozenset({"id", "model", "choices", "usage"})
@@ -95,16 +98,17 @@ def render_reply(reply: Reply, projection: Projection, *, dialect: ChatDialect) 
     if home is not None and home.intact:
         return _render_at_home(reply, home.fragment, out)
     message = render_assistant(_for_client(reply, out), out, _REASONING_KEY)
-    if isinstance(parts := message["content"], list):
-        # In a reply content is one string.
-        message["content"] = "".join(str(part.get("text", "")) for part in cast("list[JsonObject]", parts))
+    parts = cast("list[JsonObject]", message["content"]) if isinstance(message["content"], list) else []
+    if parts and not any(part["type"] == "thinking" for part in parts):
+        # In a reply words are one string.
+        message["content"] = "".join(str(part.get("text", "")) for part in parts)
     if dialect.refusals:
         message.setdefault("refusal", None)
     choice: JsonObject = {
         "index": 0,
         "message": message,
         "logprobs": None,
-        "finish_reason": render_finish(reply.finish, calls="tool_calls" in message),
+        "finish_reason": render_finish(reply.finish, calls="tool_calls" in message, broken=dialect.error_finish),
     }
     body: JsonObject = {
         "id": reply.id or _made_up_id(reply),
@@ -150,8 +154,10 @@ def _made_up_id(reply: Reply) -> str:
     return "chatcmpl-" + short_hash("|".join(said))
 
 
-def render_finish(finish: Finish, *, calls: bool) -> str:
-    """The reason to stop; `tool_calls` only where a client's call is there."""
+def render_finish(finish: Finish, *, calls: bool, broken: str = "stop") -> str:
+    """The reason to stop; `tool_calls` only where a client's call is there, `broken` where the reply broke off."""
+    if finish == "error":
+        return broken
     return "stop" if finish == "tool_calls" and not calls else _FINISH_REASONS[finish]
 
 
@@ -169,19 +175,38 @@ def render_usage(usage: Usage) -> JsonObject:
 
 
 def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
-    """An error, also where a server leaves the envelope out or says no more than a sentence."""
+    """An error, also where a server leaves the envelope out, lists what it found, or says no more than a sentence."""
     inner = body.get("error", body)
     said = object_or_none(inner) or {"message": inner}
+    message = said.get("message") or said.get("detail")
     code, param = said.get("code"), said.get("param")
     usual = _ERROR_KINDS.get(status, "server_error" if status >= 500 else "invalid_request_error")
     return ApiError(
         status,
-        str(said.get("message") or "the provider gave no reason"),
+        _sentence(message) or "the provider gave no reason",
         kind=string_or_none(said.get("type")) or usual,
         code=None if code is None else str(code),
         param=None if param is None else str(param),
     )
 
 
-def render_error(error: ApiError) -> JsonObject:
-    return {"error": {"message": error.message, "type": error.kind, "param": error.param, "code": error.code}}
+def _sentence(message: object) -> str:
+    """What a message says: itself, or of each finding in a list of them the place and the reason."""
+    found = object_or_none(message)
+    if found is not None:
+        return _sentence(found.get("detail")) if "detail" in found else _finding(found)
+    if isinstance(message, list):
+        return "; ".join(map(_sentence, cast("list[object]", message)))
+    return "" if message is None else str(message)
+
+
+def _finding(found: JsonObject) -> str:
+    place = cast("list[object]", found["loc"]) if isinstance(found.get("loc"), list) else []
+    where = ".".join(str(step) for step in place if step != "body")
+    reason = str(found.get("msg") or found.get("message") or write_text(found))
+    return f"{where}: {reason}" if where else reason
+
+
+def render_error(error: ApiError, *, dialect: ChatDialect) -> JsonObject:
+    said: JsonObject = {"message": error.message, "type": error.kind, "param": error.param, "code": error.code}
+    return {"object": "error", **said} if dialect.flat_errors else {"error": said}
