@@ -169,7 +169,17 @@ def render_messages(messages: Sequence[Message], system: Sequence[Text], out: Sp
             case "system":
                 role = "developer" if out.dialect.developer and not head else "system"
                 rendered.append(_render_words(message, role, out))
-    return [within(message, message["role"], out) for message in rendered] if out.dialect.known_keys else rendered
+    return [_within_keys(message, out) for message in rendered] if out.dialect.known_keys else rendered
+
+
+def _within_keys(message: JsonObject, out: Spelling) -> JsonObject:
+    """The message and its parts without keys that are refused there; itself where it has none."""
+    message = within(message, message["role"], out)
+    if not isinstance(message.get("content"), list):
+        return message
+    parts = cast("list[JsonObject]", message["content"])
+    kept = [within(part, part["type"], out) for part in parts]
+    return message if all(a is b for a, b in zip(kept, parts, strict=True)) else {**message, "content": kept}
 
 
 def _render_words(message: Message, role: str, out: Spelling) -> JsonObject:

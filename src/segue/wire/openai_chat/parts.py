@@ -13,7 +13,7 @@ from typing import assert_never, cast
 from segue.canonical.blocks import Block, Code, Media, Native, Opaque, Origin, Text, Thinking, ToolCall, ToolResponse
 from segue.errors import InputError, ProjectionError
 from segue.render.demands import TEXTS
-from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, rewritten, within
+from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, rewritten
 
 __all__ = [
     "PART_KEYS",
@@ -200,11 +200,10 @@ def _render_part(block: Block, out: Spelling, kinds: frozenset[str]) -> JsonObje
         raise ProjectionError(f"{block.name or 'a tool'}: a call or result can't stand in the content of a message")
     native = out.home(block.native)
     if native is not None and native.intact:
-        part = cast("JsonObject", native.fragment)
-        return within(part, part["type"], out)
+        return cast("JsonObject", native.fragment)
     match block:
         case Text():
-            part = {"type": "text", "text": block.text}
+            part: JsonObject = {"type": "text", "text": block.text}
         case Media():
             part = _render_media(block, out, kinds) or unsupported(block.kind, block.url or block.name, out)
         case Code():
