@@ -7,7 +7,7 @@ from itertools import filterfalse, takewhile
 
 import msgspec
 
-from segue.canonical.blocks import Block, Message, Text, ToolCall, ToolResponse, edited
+from segue.canonical.blocks import Block, Message, Text, Thinking, ToolCall, ToolResponse, calls_of, edited
 from segue.render.demands import TEXTS
 from segue.render.draft import Draft, thinks
 
@@ -95,14 +95,15 @@ def _each(message: Message) -> list[Message]:
 
 def _words_apart(draft: Draft, message: Message) -> list[Message]:
     """What a message with calls says otherwise, in a message of its own before it (MIS-11)."""
-    calls = tuple(block for block in message.blocks if isinstance(block, ToolCall))
-    if not calls or len(calls) == len(message.blocks):
+    calls = tuple(block for block in message.blocks if isinstance(block, ToolCall | Thinking))
+    asked = calls_of(message)
+    if not asked or len(calls) == len(message.blocks):
         return [message]
-    others = (block for block in message.blocks if not isinstance(block, ToolCall))
+    others = (block for block in message.blocks if not isinstance(block, ToolCall | Thinking))
     words = tuple(block for block in others if not (isinstance(block, Text) and not block.text))
     if not words:
         return [message.holding(calls)]
-    draft.report.add("moved", "words beside calls: put in a message of their own", call_id=calls[0].id)
+    draft.report.add("moved", "words beside calls: put in a message of their own", call_id=asked[0].id)
     return [message.holding(words), message.holding(calls)]
 
 

@@ -100,6 +100,11 @@ class ChatDialect(Struct, frozen=True):
     adjust: Callable[[Options, Model, Report], Options] = _as_given
     """What the vendor's models refuse, taken out of options that came from abroad."""
 
+    def says(self, key: str) -> bool:
+        """Whether an assistant's message may say something under this key."""
+        known = self.known_keys.get("assistant")
+        return (known is None or key in known) and (key != "refusal" or self.refusals)
+
 
 class Spelling:
     """One rendering: the dialect, the target's ids and names, which calls went out in the old form, and which keys had

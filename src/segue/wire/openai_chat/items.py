@@ -118,6 +118,8 @@ def _assistant_is_lawful(message: JsonObject, dialect: ChatDialect) -> bool:
         return False
     if message.get("function_call") and not dialect.old_calls:
         return False
+    if any(message.get(key) and not dialect.says(key) for key in ("refusal", "audio")):
+        return False
     content = message.get("content")
     if isinstance(content, str) or content:
         return True
@@ -212,6 +214,8 @@ def _render_reply_message(message: Message, out: Spelling) -> JsonObject:
     if native is not None and native.intact:
         return render_assistant_at_home(message.blocks, native.fragment, out)
     anew = render_assistant(message.blocks, out, out.dialect.reasoning_key)
+    if anew["content"] is None and native is not None and native.fragment.get("content") == "":
+        anew["content"] = ""
     mark = out.dialect.prefill_key
     if mark is None:
         return _named(message, anew, native)
@@ -236,9 +240,9 @@ def render_assistant(blocks: Sequence[Block], out: Spelling, reasoning_key: str 
                 extra["function_call"] = render_legacy_call(block, out)
             else:
                 calls.append(render_call(block, out))
-        elif isinstance(block, Text) and block.refusal and out.dialect.refusals and not (home and home.intact):
+        elif isinstance(block, Text) and block.refusal and out.dialect.says("refusal") and not (home and home.intact):
             refusals.append(block.text)
-        elif isinstance(block, Opaque) and block.kind == "audio" and home and "id" in home.fragment:
+        elif _is_spoken(block) and home and "id" in home.fragment and out.dialect.says("audio"):
             extra["audio"] = {"id": home.fragment["id"]}
         else:
             content.append(block)
@@ -258,6 +262,10 @@ def render_assistant(blocks: Sequence[Block], out: Spelling, reasoning_key: str 
     if calls:
         message["tool_calls"] = calls
     return message
+
+
+def _is_spoken(block: Block) -> bool:
+    return isinstance(block, Opaque) and block.kind == "audio"
 
 
 def render_assistant_at_home(blocks: Sequence[Block], fragment: Mapping[str, Any], out: Spelling) -> JsonObject:
