@@ -269,7 +269,12 @@ def test_rows_follow_the_model() -> None:
 def test_a_reply() -> None:
     message = asks(call(), reasoning_content="hm")
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
-    usage = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7, "prompt_cache_hit_tokens": 4}
+    usage: dict[str, Any] = {
+        "prompt_tokens": 5,
+        "completion_tokens": 2,
+        "total_tokens": 7,
+        "prompt_cache_hit_tokens": 4,
+    }
     usage["prompt_tokens_details"] = {"cached_tokens": 4}
     body = {"id": "c", "model": V4, "choices": [choice], "usage": usage}
     reply = DEEPSEEK.parse_reply(body)
