@@ -140,11 +140,8 @@ def read_anthropic(body: Body) -> Reading:
     return reading
 
 
-READERS: dict[str, Callable[[Body], Reading]] = {
-    "openai-chat": read_chat,
-    "kimi": read_chat,
-    "anthropic": read_anthropic,
-}
+CHATS = ("openai-chat", "kimi", "mistral", "deepseek", "qwen")
+READERS: dict[str, Callable[[Body], Reading]] = {**dict.fromkeys(CHATS, read_chat), "anthropic": read_anthropic}
 
 
 def read(body: Body, api: str) -> Reading:

@@ -96,6 +96,7 @@ def test_a_lawful_body_comes_home_as_it_was(case: str) -> None:
         ("deepseek-chat", None, False, False),
         ("deepseek-chat", ON, True, True),
         ("deepseek-reasoner", None, True, True),
+        ("deepseek-reasoner", OFF, True, True),
         (V4, None, True, True),
         (V4, ON, True, True),
         (V4, OFF, False, False),

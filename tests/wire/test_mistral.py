@@ -251,6 +251,10 @@ def test_a_reply_at_the_end_gets_a_user_behind_it(ending: dict) -> None:
     assert roles(made) == ["user", "assistant", "user"]
 
 
+def test_nothing_at_all_is_no_request() -> None:
+    assert carry(body_of(), MISTRAL, MISTRAL)[0]["messages"] == [user("Continue.")]
+
+
 def test_system_text_is_no_end() -> None:
     made, _ = carry(body_of(user(), system("so?")), MISTRAL, MISTRAL)
     assert made["messages"][2] == user("Continue.")

@@ -101,7 +101,8 @@ def _is_placeholder(block: Thinking) -> bool:
 def placeholders(draft: Draft) -> Draft:
     """Where messages must carry reasoning, one that has none gets a placeholder (KIM-04, DS-01, DS-02)."""
     asked = draft.options.reasoning
-    wanted = draft.demands.reasoning_on_calls == "default" and (asked is None or asked.enabled is not False)
+    on = asked is None or asked.enabled is not False or not draft.demands.reasoning_switch
+    wanted = draft.demands.reasoning_on_calls == "default" and on
     if not wanted and not (draft.demands.reasoning_on_calls == "asked" and draft.reasoning_on):
         return draft
     origin = Origin(draft.demands.provider, draft.model, identity="absent")

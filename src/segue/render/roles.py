@@ -184,10 +184,13 @@ def _ending(draft: Draft) -> Draft:
     demands = draft.demands
     if not any(message.speaker != "system" for message in draft.messages):
         emptied = any(message.speaker != "system" for message in draft.request.messages)
-        return _with_tail(draft) if emptied or (demands.ending != "free" and not draft.home) else draft
+        # What must end in some way must not be empty, not even at home.
+        silent = demands.ending == "marked" and not draft.messages
+        return _with_tail(draft) if emptied or silent or (demands.ending != "free" and not draft.home) else draft
     position = len(draft.messages) - 1
     # An empty message at home counts for nothing where neighbours of one role are one.
-    while position and not draft.messages[position].blocks and draft.messages[position - 1].speaker == "ai":
+    merged = demands.alternation == "merged"
+    while merged and position and not draft.messages[position].blocks and draft.messages[position - 1].speaker == "ai":
         position -= 1
     last = draft.messages[position]
     # MIS-10
