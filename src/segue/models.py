@@ -16,7 +16,10 @@ __all__ = ["Model", "identify", "same_model"]
 
 
 class Model(msgspec.Struct, frozen=True):
-    """What a name says. `version` is `()` where the name has none; compare it with tuples: `(4, 6)`."""
+    """What a name says. `version` is `()` where the name has none; compare it with tuples: `(4, 6)`.
+
+    A name that always means the newest model (`gemini-flash-latest`) has a version above all others.
+    """
 
     name: str
     family: str = ""
@@ -60,6 +63,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "grok": ("grok", ""),
 }
 _CLAUDE_LINES = frozenset({"opus", "sonnet", "haiku", "fable", "instant", "mythos"})
+_NEWEST = (99,)
 _TOKEN = re.compile(r"[a-z]+|\d+")
 _ALWAYS_THINKS_FROM = {"kimi": (2, 5), "deepseek": (4,), "qwen": (3, 5)}
 _THINKING_WORDS = frozenset({"thinking", "reasoner", "magistral", "qwq", "qvq"})
@@ -147,6 +151,11 @@ def _thinks(tokens: list[str], family: str, line: str, version: tuple[int, ...])
             return newest and line.startswith("k")
 
 
+def _gemini_line(tokens: list[str]) -> str:
+    line = next((word for word in tokens if word in ("flash", "pro")), "")
+    return "flash-lite" if line == "flash" and "lite" in tokens else line
+
+
 def identify(name: object) -> Model:
     """Family, line and version of a model name; what is no name, or not a known one, has neither."""
     return _identify(name) if isinstance(name, str) and name else Model("")
@@ -176,6 +185,9 @@ def _identify(name: str) -> Model:
     if family == "mistral" and not line:
         line = next((word for word in tokens if word in _MISTRAL_LINES), "")
     version = _version(tokens, position)
+    if family == "gemini":
+        line = _gemini_line(tokens)
+        version = version or (_NEWEST if "latest" in tokens else ())
     generation = _mistral_generation(tokens, line, version) if family == "mistral" else 0
     return Model(name, family, line, version, _thinks(tokens, family, line, version), generation)
 

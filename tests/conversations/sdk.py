@@ -10,6 +10,7 @@ from anthropic.types import message_create_params as plain
 from anthropic.types.beta import message_create_params as beta
 from mistralai.client.models import ChatCompletionRequest
 from openai.types.chat import completion_create_params as chat
+from openai.types.responses import response_create_params as responses
 from pydantic import TypeAdapter, ValidationError
 
 # What an SDK demands and a body may leave to the caller.
@@ -24,6 +25,8 @@ def _adapters(api: str) -> tuple[TypeAdapter[Any], ...]:
         kinds = (chat.CompletionCreateParamsNonStreaming,)
     elif api == "mistral":
         kinds = (ChatCompletionRequest,)
+    elif api == "openai-responses":
+        kinds = (responses.ResponseCreateParamsNonStreaming,)
     else:
         kinds = ()
     return tuple(TypeAdapter(kind) for kind in kinds)

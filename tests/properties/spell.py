@@ -13,12 +13,14 @@ from typing import Any
 
 from .spell_anthropic import spell_anthropic
 from .spell_chat import VENDORS, spell_chat
+from .spell_responses import spell_responses
 from .story import Story
 
 Body = dict[str, Any]
 
 SPELLINGS: dict[str, Callable[[Story, str | None], Body]] = {
     **{api: partial(spell_chat, api=api) for api in VENDORS},
+    "openai-responses": spell_responses,
     "anthropic": spell_anthropic,
 }
 

@@ -20,6 +20,9 @@ def errors(draft: Draft) -> Draft:
     def told(_message: Message, block: Block) -> list[Block]:
         if not isinstance(block, ToolResponse) or not block.error:
             return [block]
+        # What came from there says it in its own way.
+        if block.native is not None and block.native.intact and draft.at_home(block):
+            return [block]
         if block.synthetic is not None:
             return [msgspec.structs.replace(block, error=False)]
         first, *rest = _as_text(block) or [Text("")]
@@ -95,7 +98,7 @@ def _in_result(draft: Draft, response: ToolResponse) -> tuple[ToolResponse, list
             kept.append(block)
         elif not isinstance(block, Media) or not (home or _sayable(block)):
             kept.append(_unsupported(draft, block))
-        elif block.kind in allowed:
+        elif (home and allowed) or (block.kind in allowed and (block.data or draft.demands.urls_in_results)):
             kept.append(block)
         elif block.kind in draft.demands.media_human:
             draft.report.add("moved", f"{block.kind} of a result: put after the results", call_id=response.call_id)

@@ -1,12 +1,13 @@
 """The passes about reasoning: what goes back to its maker, what is bound to a prefix, and what a request may ask for.
 
-Reasoning never breaks a pair: these passes touch `Thinking` blocks and options, and nothing else.
+Reasoning never breaks a pair: these passes touch `Thinking` blocks and options, and of other blocks no more than the
+promise that their fragment may go back as it is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -34,10 +35,20 @@ from segue.render.demands import TEXTS
 from segue.render.draft import Draft, thinks
 from segue.render.transcript import Transcript
 
-__all__ = ["bound", "open_exchange", "placeholders", "prefix_digests", "reasoning", "remembering", "sent_digest"]
+__all__ = [
+    "bound",
+    "keeps_reasoning",
+    "open_exchange",
+    "placeholders",
+    "prefix_digests",
+    "reasoning",
+    "remembering",
+    "sent_digest",
+]
 
 
 _NOT_OWN = "reasoning of {whose} can't go to {api}: left out"
+_DETACHED = "reasoning of {whose} without what was made with it: left out"
 _UNBOUND = "what came before this reasoning of {whose} has changed, and it is bound to that: left out"
 
 
@@ -45,24 +56,87 @@ def reasoning(draft: Draft) -> Draft:
     """Reasoning goes back to who made it, whole; the rest is left out or told as text."""
 
     def kept(message: Message) -> Message:
-        if not thinks(message) or _stays(draft, message):
+        if not thinks(message):
             return message
-        return message.holding(tuple(made for block in message.blocks for made in _told(draft, block, _NOT_OWN)))
+        stays = {id(block) for block in _staying(draft, message)}
+        blocks: list[Block] = []
+        for block in message.blocks:
+            blocks += [block] if id(block) in stays else _told(draft, block, _NOT_OWN)
+        same = len(blocks) == len(message.blocks) and all(a is b for a, b in zip(blocks, message.blocks, strict=True))
+        return message if same else message.holding(tuple(blocks))
 
+    if draft.demands.reasoning_leads:
+        return draft.with_messages(_leading(draft, kept))
     return draft.with_messages(kept(message) for message in draft.messages)
 
 
-def _stays(draft: Draft, message: Message) -> bool:
-    """Whether all reasoning of a message may go back. ANT-25: all of it or none."""
+def _leading(draft: Draft, kept: Callable[[Message], Message]) -> Iterator[Message]:
+    """The messages where reasoning stands before what was made with it; without it, that goes back without its name."""
+    torn = False
+    for message in draft.messages:
+        if message.speaker != "ai":
+            yield message
+            continue
+        ends = bool(message.blocks) and isinstance(message.blocks[-1], Thinking)
+        made = kept(message)
+        # OAI-RESP-08: what comes after reasoning that was torn from it may have been made with it.
+        made = _unnamed(made) if torn or made is not message else made
+        yield _without_detached(draft, made)
+        torn = ends and draft.at_home(message.blocks[-1])
+
+
+def _without_detached(draft: Draft, message: Message) -> Message:
+    """OAI-RESP-07: of reasoning that is followed by more of it, or by nothing, nobody knows what was made with it."""
+    following = [*message.blocks, None][1:]
+    detached = [after is None or isinstance(after, Thinking) for after in following]
+    if not any(loose and isinstance(block, Thinking) for block, loose in zip(message.blocks, detached, strict=False)):
+        return message
+    blocks = zip(message.blocks, detached, strict=True)
+    return message.holding(
+        tuple(made for block, loose in blocks for made in (_told(draft, block, _DETACHED) if loose else [block]))
+    )
+
+
+def _unnamed(message: Message) -> Message:
+    """The message with blocks that are written anew, so that they no longer claim to be what the provider keeps."""
+    return message.holding(
+        tuple(
+            msgspec.structs.replace(block, native=msgspec.structs.replace(block.native, intact=False))
+            if block.native is not None and block.native.intact and not _is_hosted(block)
+            else block
+            for block in message.blocks
+        )
+    )
+
+
+def _is_hosted(block: Block) -> bool:
+    return (isinstance(block, ToolCall) and block.kind == "hosted") or (
+        isinstance(block, ToolResponse) and block.hosted
+    )
+
+
+def keeps_reasoning(draft: Draft, message: Message) -> bool:
+    """Whether the reasoning of a message, if it has any, goes back."""
+    return len(_staying(draft, message)) == sum(isinstance(block, Thinking) for block in message.blocks)
+
+
+def _staying(draft: Draft, message: Message) -> list[Thinking]:
+    """The reasoning of a message that may go back."""
+    thoughts = [block for block in message.blocks if isinstance(block, Thinking)]
     if draft.policy.reasoning == "none":
-        return False
+        return []
+    # A model that does not reason refuses what others thought, but a body that is its own stands.
+    if not draft.demands.reasons and not (draft.home and draft.model == draft.request.model):
+        return []
     if not draft.demands.reasoning_alone and not any(_says_something(block) for block in message.blocks):
-        return False
+        return []
     if draft.demands.reasoning == "refused":
-        return False
+        return []
     if draft.demands.reasoning == "none":
-        return draft.at_home(message) and draft.policy.reasoning == "native"
-    return all(_is_own(draft, block) for block in message.blocks if isinstance(block, Thinking))
+        return thoughts if draft.at_home(message) and draft.policy.reasoning == "native" else []
+    own = [block for block in thoughts if _is_own(draft, block)]
+    # ANT-25: all of it or none
+    return [] if draft.demands.reasoning_whole and len(own) < len(thoughts) else own
 
 
 def _says_something(block: Block) -> bool:
@@ -71,6 +145,9 @@ def _says_something(block: Block) -> bool:
 
 def _is_own(draft: Draft, block: Thinking) -> bool:
     if block.origin.provider != draft.demands.provider:
+        return False
+    # GEM-18: a damaged signature is worse than none.
+    if block.signature and not re.fullmatch(draft.demands.own_signature, block.signature):
         return False
     if draft.demands.reasoning == "plain":
         return True
@@ -99,25 +176,50 @@ def _is_placeholder(block: Thinking) -> bool:
 
 
 def placeholders(draft: Draft) -> Draft:
-    """Where messages must carry reasoning, one that has none gets a placeholder (KIM-04, DS-01, DS-02)."""
-    asked = draft.options.reasoning
-    on = asked is None or asked.enabled is not False or not draft.demands.reasoning_switch
-    wanted = draft.demands.reasoning_on_calls == "default" and on
-    if not wanted and not (draft.demands.reasoning_on_calls == "asked" and draft.reasoning_on):
+    """Where messages must carry reasoning, one that has none gets a placeholder (KIM-04, GEM-17, DS-01, DS-02).
+
+    Every turn gets it, also where only the current exchange is looked at: what was said once is never said otherwise.
+    """
+    if not _on_calls(draft):
         return draft
     origin = Origin(draft.demands.provider, draft.model, identity="absent")
+    signature = draft.demands.placeholder_signature
 
     def filled(message: Message) -> Message:
-        calls = calls_of(message)
-        wanting = bool(calls) or (draft.demands.reasoning_on_words and message.speaker == "ai")
-        if not wanting or thinks(message):
+        calls = [(at, block) for at, block in enumerate(message.blocks) if draft.pairs_call(block)]
+        if not calls:
+            wanting = draft.demands.reasoning_on_words and message.speaker == "ai" and not thinks(message)
+            return _with_placeholder(message, 0, None) if wanting else message
+        if _is_signed(message, calls[0][0]) if signature else thinks(message):
             return message
-        draft.report.add(
-            "reasoning", "a placeholder for reasoning that is not to be had", call_id=calls[0].id if calls else None
-        )
-        return message.holding((Thinking(TEXTS.no_reasoning, origin=origin), *message.blocks))
+        at, call = calls[0] if signature else (0, calls[0][1])
+        return _with_placeholder(message, at, call.id)
+
+    def _with_placeholder(message: Message, at: int, call_id: str | None) -> Message:
+        draft.report.add("reasoning", "a placeholder for reasoning that is not to be had", call_id=call_id)
+        made = Thinking("" if signature else TEXTS.no_reasoning, signature or None, origin=origin)
+        return message.holding((*message.blocks[:at], made, *message.blocks[at:]))
 
     return draft.with_messages(filled(message) for message in draft.messages)
+
+
+def _on_calls(draft: Draft) -> bool:
+    asked = draft.options.reasoning
+    match draft.demands.reasoning_on_calls:
+        case "never":
+            return False
+        case "asked":
+            return draft.reasoning_on
+        case "default":
+            return asked is None or asked.enabled is not False or not draft.demands.reasoning_switch
+        case "always":
+            return True
+
+
+def _is_signed(message: Message, position: int) -> bool:
+    """Whether the block at this place has a signature before it: one without text or a fragment of its own."""
+    before = message.blocks[position - 1] if position else None
+    return isinstance(before, Thinking) and bool(before.signature) and not before.text and before.native is None
 
 
 def bound(draft: Draft) -> Draft:

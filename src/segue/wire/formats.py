@@ -26,7 +26,7 @@ _CHAT = frozenset({"openai-chat", "kimi", "deepseek", "qwen"})
 TOOL_FORMATS: dict[str, ToolFormat] = {
     form.name: form
     for form in (
-        ToolFormat("openai", _CHAT),
+        ToolFormat("openai", _CHAT | {"openai-responses"}),
         ToolFormat("anthropic", frozenset({"anthropic"})),
         ToolFormat("mistral", _CHAT | {"mistral"}, mistral_scheme()),
         ToolFormat("kimi", _CHAT, kimi_scheme()),

@@ -6,7 +6,7 @@ A dialect is data: the functions of the wire read it and never ask for a vendor'
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -17,12 +17,12 @@ from segue.models import Model
 from segue.render.demands import Demands
 from segue.render.report import Report
 from segue.wire.base import Projection
+from segue.wire.fields import JsonObject
 from segue.wire.idmap import IdScheme
 from segue.wire.names import NameRule
+from segue.wire.openai import left_out
 
-__all__ = ["ChatDialect", "JsonObject", "Spelling", "fit_reasoning", "is_off", "left_out", "rewritten", "within"]
-
-JsonObject: TypeAlias = dict[str, Any]
+__all__ = ["ChatDialect", "JsonObject", "Spelling", "fit_reasoning", "is_off", "left_out", "within"]
 
 
 def _plain_names(_model: Model) -> NameRule:
@@ -126,13 +126,6 @@ class Spelling:
         return native if native is not None and native.api == self.dialect.name else None
 
 
-def rewritten(fragment: Mapping[str, Any], anew: JsonObject, modelled: frozenset[str]) -> JsonObject:
-    """The fragment with its modelled keys written anew; the other keys stay, and so does the order."""
-    body = {key: anew.get(key, value) for key, value in fragment.items() if key in anew or key not in modelled}
-    body.update(anew)
-    return body
-
-
 def within(entry: JsonObject, place: str, out: Spelling) -> JsonObject:
     """The object less the keys that the target refuses in this place; itself where there are none."""
     known = out.dialect.known_keys.get(place)
@@ -143,14 +136,6 @@ def within(entry: JsonObject, place: str, out: Spelling) -> JsonObject:
             out.report.add("dropped", f"`{key}` is refused here ({place}): left out", subject=key, fault="projection")
         out.unknown.add((place, key))
     return {key: value for key, value in entry.items() if key in known}
-
-
-def left_out(options: Options, report: Report, why: str, *names: str) -> Options:
-    """The options without these; each that was set is reported."""
-    said = [name for name in names if getattr(options, name) is not None]
-    for name in said:
-        report.add("adjusted", f"{name} is left out: {why}", subject=name)
-    return msgspec.structs.replace(options, **dict.fromkeys(said)) if said else options
 
 
 def is_off(reasoning: Reasoning | None) -> bool:

@@ -14,9 +14,9 @@ from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, 
 from segue.models import Model
 from segue.render.report import Report
 from segue.wire.effort import budget_of, effort_of
+from segue.wire.fields import flag_or_none, integer_or_none, number_or_none, object_or_none, string_or_none
 from segue.wire.names import NameRule
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, left_out
-from segue.wire.openai_chat.parts import object_or_none, string_or_none
 
 __all__ = ["keys_of", "lawful_options", "parse_options", "render_options"]
 
@@ -55,36 +55,24 @@ def _plain_keys(dialect: ChatDialect) -> Mapping[str, str | None]:
 
 
 def parse_options(body: Mapping[str, Any], dialect: ChatDialect) -> Options:
-    limit = _integer(body.get("max_completion_tokens"))
+    limit = integer_or_none(body.get("max_completion_tokens"))
     given = {field: None if key is None else body.get(key) for field, key in _plain_keys(dialect).items()}
     return Options(
-        max_tokens=_integer(body.get("max_tokens")) if limit is None else limit,
-        temperature=_number(given["temperature"]),
-        top_p=_number(given["top_p"]),
-        top_k=_integer(given["top_k"]),
+        max_tokens=integer_or_none(body.get("max_tokens")) if limit is None else limit,
+        temperature=number_or_none(given["temperature"]),
+        top_p=number_or_none(given["top_p"]),
+        top_k=integer_or_none(given["top_k"]),
         stop=_parse_stop(body.get("stop")),
         tool_choice=_parse_choice(body),
-        parallel=_flag(given["parallel"]),
+        parallel=flag_or_none(given["parallel"]),
         reasoning=_parse_reasoning(body, dialect),
         response_format=_parse_format(object_or_none(body.get("response_format"))),
-        stream=_flag(given["stream"]),
-        seed=_integer(given["seed"]),
-        presence_penalty=_number(given["presence_penalty"]),
-        frequency_penalty=_number(given["frequency_penalty"]),
+        stream=flag_or_none(given["stream"]),
+        seed=integer_or_none(given["seed"]),
+        presence_penalty=number_or_none(given["presence_penalty"]),
+        frequency_penalty=number_or_none(given["frequency_penalty"]),
         user=string_or_none(given["user"]),
     )
-
-
-def _integer(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _number(value: object) -> int | float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _flag(value: object) -> bool | None:
-    return value if isinstance(value, bool) else None
 
 
 def _parse_stop(value: object) -> tuple[str, ...] | None:
@@ -134,8 +122,8 @@ def _parse_reasoning(body: Mapping[str, Any], dialect: ChatDialect) -> Reasoning
         said = (object_or_none(body.get("thinking")) or {}).get("type")
         enabled = said == "enabled" if said in ("enabled", "disabled") else enabled
     if dialect.reasoning_option == "switch":
-        enabled = _flag(body.get("enable_thinking"))
-        effort, budget = None, _integer(body.get("thinking_budget"))
+        enabled = flag_or_none(body.get("enable_thinking"))
+        effort, budget = None, integer_or_none(body.get("thinking_budget"))
     asked = Reasoning(enabled=enabled, effort=effort, budget=budget)
     return None if asked == Reasoning() else asked
 
@@ -152,7 +140,7 @@ def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
             said = object_or_none(value.get("json_schema"))
             if said is None:
                 return None
-            name, strict = string_or_none(said.get("name")), _flag(said.get("strict"))
+            name, strict = string_or_none(said.get("name")), flag_or_none(said.get("strict"))
             return ResponseFormat("schema", object_or_none(said.get("schema")), name, strict)
         case _:
             return None

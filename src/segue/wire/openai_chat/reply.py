@@ -7,15 +7,15 @@ from typing import Any, cast
 
 from segue.canonical.blocks import Block, Native, ToolCall, ToolResponse
 from segue.canonical.ids import short_hash
-from segue.canonical.jsontext import write_text
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError
 from segue.wire.base import ApiError, Projection
-from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, rewritten
+from segue.wire.fields import list_of, object_of, object_or_none, string_or_none
+from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling
 from segue.wire.openai_chat.items import parse_assistant, render_assistant, render_assistant_at_home
-from segue.wire.openai_chat.parts import list_of, object_of, object_or_none, string_or_none
+from segue.wire.overlay import rewritten
 
-__all__ = ["parse_error", "parse_reply", "render_error", "render_finish", "render_reply", "render_usage"]
+__all__ = ["parse_reply", "render_finish", "render_flat_error", "render_reply", "render_usage"]
 
 _FINISHES: dict[str, Finish] = {
     "stop": "stop",
@@ -34,7 +34,6 @@ _FINISH_REASONS: dict[Finish, str] = {
     "filter": "content_filter",
     "pause": "stop",
 }
-_ERROR_KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 _REPLY_KEYS = frozenset({"id", "model", "choices", "usage"})
 _CHOICE_KEYS = frozenset({"message", "finish_reason"})
 # Clients read reasoning here, whatever the vendor calls it.
@@ -174,39 +173,12 @@ def render_usage(usage: Usage) -> JsonObject:
     }
 
 
-def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
-    """An error, also where a server leaves the envelope out, lists what it found, or says no more than a sentence."""
-    inner = body.get("error", body)
-    said = object_or_none(inner) or {"message": inner}
-    message = said.get("message") or said.get("detail")
-    code, param = said.get("code"), said.get("param")
-    usual = _ERROR_KINDS.get(status, "server_error" if status >= 500 else "invalid_request_error")
-    return ApiError(
-        status,
-        _sentence(message) or "the provider gave no reason",
-        kind=string_or_none(said.get("type")) or usual,
-        code=None if code is None else str(code),
-        param=None if param is None else str(param),
-    )
-
-
-def _sentence(message: object) -> str:
-    """What a message says: itself, or of each finding in a list of them the place and the reason."""
-    found = object_or_none(message)
-    if found is not None:
-        return _sentence(found.get("detail")) if "detail" in found else _finding(found)
-    if isinstance(message, list):
-        return "; ".join(map(_sentence, cast("list[object]", message)))
-    return "" if message is None else str(message)
-
-
-def _finding(found: JsonObject) -> str:
-    place = cast("list[object]", found["loc"]) if isinstance(found.get("loc"), list) else []
-    where = ".".join(str(step) for step in place if step != "body")
-    reason = str(found.get("msg") or found.get("message") or write_text(found))
-    return f"{where}: {reason}" if where else reason
-
-
-def render_error(error: ApiError, *, dialect: ChatDialect) -> JsonObject:
-    said: JsonObject = {"message": error.message, "type": error.kind, "param": error.param, "code": error.code}
-    return {"object": "error", **said} if dialect.flat_errors else {"error": said}
+def render_flat_error(error: ApiError) -> JsonObject:
+    """An error that stands in the body itself."""
+    return {
+        "object": "error",
+        "message": error.message,
+        "type": error.kind,
+        "param": error.param,
+        "code": error.code,
+    }
