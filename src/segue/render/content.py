@@ -98,7 +98,7 @@ def _in_result(draft: Draft, response: ToolResponse) -> tuple[ToolResponse, list
             kept.append(block)
         elif not isinstance(block, Media) or not (home or _sayable(block)):
             kept.append(_unsupported(draft, block))
-        elif block.kind in allowed:
+        elif (home and allowed) or (block.kind in allowed and (block.data or draft.demands.urls_in_results)):
             kept.append(block)
         elif block.kind in draft.demands.media_human:
             draft.report.add("moved", f"{block.kind} of a result: put after the results", call_id=response.call_id)
@@ -151,6 +151,10 @@ def _says_nothing(draft: Draft, message: Message) -> bool:
     if not message.blocks:
         intact = message.native is not None and message.native.intact and draft.at_home(message)
         return not (intact and message.speaker in draft.demands.empty_messages)
-    if draft.demands.blank_messages:
+    if not all(isinstance(block, Text) and not block.text.strip() for block in message.blocks):
         return False
-    return all(isinstance(block, Text) and not block.text.strip() for block in message.blocks)
+    if not draft.demands.blank_messages:
+        return True
+    # MIS-11: empty texts are no content either.
+    empty = all(isinstance(block, Text) and not block.text for block in message.blocks)
+    return empty and message.speaker not in draft.demands.empty_messages

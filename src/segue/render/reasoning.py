@@ -29,7 +29,7 @@ from segue.canonical.blocks import (
 )
 from segue.canonical.history import bound_to
 from segue.canonical.jsontext import write_sorted
-from segue.canonical.request import Reasoning, Request, Tool
+from segue.canonical.request import Reasoning, Request, Tool, ToolChoice
 from segue.models import same_model
 from segue.render.demands import TEXTS
 from segue.render.draft import Draft, thinks
@@ -57,9 +57,14 @@ def reasoning(draft: Draft) -> Draft:
     """Reasoning goes back to who made it, whole; the rest is left out or told as text."""
 
     def kept(message: Message) -> Message:
-        if not thinks(message) or _stays(draft, message):
+        if not thinks(message):
             return message
-        return message.holding(tuple(made for block in message.blocks for made in _told(draft, block, _NOT_OWN)))
+        stays = {id(block) for block in _staying(draft, message)}
+        blocks: list[Block] = []
+        for block in message.blocks:
+            blocks += [block] if id(block) in stays else _told(draft, block, _NOT_OWN)
+        same = len(blocks) == len(message.blocks) and all(a is b for a, b in zip(blocks, message.blocks, strict=True))
+        return message if same else message.holding(tuple(blocks))
 
     if draft.demands.reasoning_leads:
         return draft.with_messages(_leading(draft, kept))
@@ -113,21 +118,26 @@ def _is_hosted(block: Block) -> bool:
 
 def keeps_reasoning(draft: Draft, message: Message) -> bool:
     """Whether the reasoning of a message, if it has any, goes back."""
-    return not thinks(message) or _stays(draft, message)
+    return len(_staying(draft, message)) == sum(isinstance(block, Thinking) for block in message.blocks)
 
 
-def _stays(draft: Draft, message: Message) -> bool:
-    """Whether all reasoning of a message may go back. ANT-25: all of it or none."""
+def _staying(draft: Draft, message: Message) -> list[Thinking]:
+    """The reasoning of a message that may go back."""
+    thoughts = [block for block in message.blocks if isinstance(block, Thinking)]
     if draft.policy.reasoning == "none":
-        return False
+        return []
     # A model that does not reason refuses what others thought, but a body that is its own stands.
     if not draft.demands.reasons and not (draft.home and draft.model == draft.request.model):
-        return False
+        return []
     if not draft.demands.reasoning_alone and not any(_says_something(block) for block in message.blocks):
-        return False
+        return []
+    if draft.demands.reasoning == "refused":
+        return []
     if draft.demands.reasoning == "none":
-        return draft.at_home(message) and draft.policy.reasoning == "native"
-    return all(_is_own(draft, block) for block in message.blocks if isinstance(block, Thinking))
+        return thoughts if draft.at_home(message) and draft.policy.reasoning == "native" else []
+    own = [block for block in thoughts if _is_own(draft, block)]
+    # ANT-25: all of it or none
+    return [] if draft.demands.reasoning_whole and len(own) < len(thoughts) else own
 
 
 def _says_something(block: Block) -> bool:
@@ -136,6 +146,9 @@ def _says_something(block: Block) -> bool:
 
 def _is_own(draft: Draft, block: Thinking) -> bool:
     if block.origin.provider != draft.demands.provider:
+        return False
+    # GEM-18: a damaged signature is worse than none.
+    if block.signature and not re.fullmatch(draft.demands.own_signature, block.signature):
         return False
     if draft.demands.reasoning == "plain":
         return True
@@ -164,22 +177,50 @@ def _is_placeholder(block: Thinking) -> bool:
 
 
 def placeholders(draft: Draft) -> Draft:
-    """Where every message with calls must carry reasoning, one that has none gets a placeholder (KIM-04)."""
-    asked = draft.options.reasoning
-    wanted = draft.demands.reasoning_on_calls == "default" and (asked is None or asked.enabled is not False)
-    if not wanted and not (draft.demands.reasoning_on_calls == "asked" and draft.reasoning_on):
+    """Where messages must carry reasoning, one that has none gets a placeholder (KIM-04, GEM-17, DS-01, DS-02).
+
+    Every turn gets it, also where only the current exchange is looked at: what was said once is never said otherwise.
+    """
+    if not _on_calls(draft):
         return draft
     origin = Origin(draft.demands.provider, draft.model, identity="absent")
+    signature = draft.demands.placeholder_signature
 
     def filled(message: Message) -> Message:
-        if not calls_of(message) or thinks(message):
+        calls = [(at, block) for at, block in enumerate(message.blocks) if draft.pairs_call(block)]
+        if not calls:
+            wanting = draft.demands.reasoning_on_words and message.speaker == "ai" and not thinks(message)
+            return _with_placeholder(message, 0, None) if wanting else message
+        if _is_signed(message, calls[0][0]) if signature else thinks(message):
             return message
-        draft.report.add(
-            "reasoning", "a placeholder for reasoning that is not to be had", call_id=calls_of(message)[0].id
-        )
-        return message.holding((Thinking(TEXTS.no_reasoning, origin=origin), *message.blocks))
+        at, call = calls[0] if signature else (0, calls[0][1])
+        return _with_placeholder(message, at, call.id)
+
+    def _with_placeholder(message: Message, at: int, call_id: str | None) -> Message:
+        draft.report.add("reasoning", "a placeholder for reasoning that is not to be had", call_id=call_id)
+        made = Thinking("" if signature else TEXTS.no_reasoning, signature or None, origin=origin)
+        return message.holding((*message.blocks[:at], made, *message.blocks[at:]))
 
     return draft.with_messages(filled(message) for message in draft.messages)
+
+
+def _on_calls(draft: Draft) -> bool:
+    asked = draft.options.reasoning
+    match draft.demands.reasoning_on_calls:
+        case "never":
+            return False
+        case "asked":
+            return draft.reasoning_on
+        case "default":
+            return asked is None or asked.enabled is not False or not draft.demands.reasoning_switch
+        case "always":
+            return True
+
+
+def _is_signed(message: Message, position: int) -> bool:
+    """Whether the block at this place has a signature before it: one without text or a fragment of its own."""
+    before = message.blocks[position - 1] if position else None
+    return isinstance(before, Thinking) and bool(before.signature) and not before.text and before.native is None
 
 
 def bound(draft: Draft) -> Draft:
@@ -302,14 +343,17 @@ def _essence(block: Block, changed: frozenset[str]) -> list[Any]:
 
 def open_exchange(draft: Draft) -> Draft:
     """What the request asks of reasoning must be lawful with this history; if not, reasoning is switched off."""
-    if not draft.reasoning_on:
-        return draft
     demands = draft.demands
     choice = draft.options.tool_choice
-    # ANT-30
+    # ANT-30, DS-09
     forced = choice is not None and choice.mode in ("required", "tool")
-    if demands.reasoning_forbids_forced_choice and forced and not (draft.home and _adapts(draft)):
-        return _switched_off(draft, "reasoning can't go with a forced tool choice")
+    if draft.reasons and demands.reasoning_forbids_forced_choice and forced and not (draft.home and _adapts(draft)):
+        if demands.reasoning_switch:
+            return _switched_off(draft, "reasoning can't go with a forced tool choice")
+        draft.report.add("adjusted", "no tool can be forced while the model reasons: left to it", subject="tool_choice")
+        return draft.with_options(tool_choice=ToolChoice("auto"))
+    if not draft.reasoning_on:
+        return draft
     # OAI-CHAT-17
     if demands.reasoning_refuses_tools and any(tool.kind == "function" for tool in draft.tools):
         return _switched_off(draft, "this model takes no reasoning beside functions here")
