@@ -186,12 +186,12 @@ def placeholders(draft: Draft) -> Draft:
     origin = Origin(draft.demands.provider, draft.model, identity="absent")
     signature = draft.demands.placeholder_signature
 
-    def filled(message: Message) -> Message:
+    def filled(message: Message, signed: bool) -> Message:
         calls = [(at, block) for at, block in enumerate(message.blocks) if draft.pairs_call(block)]
         if not calls:
             wanting = draft.demands.reasoning_on_words and message.speaker == "ai" and not thinks(message)
             return _with_placeholder(message, 0, None) if wanting else message
-        if _is_signed(message, calls[0][0]) if signature else thinks(message):
+        if signed or (_is_signed(message, calls[0][0]) if signature else thinks(message)):
             return message
         at, call = calls[0] if signature else (0, calls[0][1])
         return _with_placeholder(message, at, call.id)
@@ -201,7 +201,13 @@ def placeholders(draft: Draft) -> Draft:
         made = Thinking("" if signature else TEXTS.no_reasoning, signature or None, origin=origin)
         return message.holding((*message.blocks[:at], made, *message.blocks[at:]))
 
-    return draft.with_messages(filled(message) for message in draft.messages)
+    messages: list[Message] = []
+    # Replies that follow each other are one, and one signature is enough for them.
+    asked = False
+    for message in draft.messages:
+        messages.append(filled(message, signed=bool(signature) and asked))
+        asked = message.speaker == "ai" and (asked or any(draft.pairs_call(block) for block in message.blocks))
+    return draft.with_messages(messages)
 
 
 def _on_calls(draft: Draft) -> bool:
