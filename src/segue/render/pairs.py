@@ -12,7 +12,7 @@ from segue.canonical.jsontext import write_text
 from segue.canonical.pairing import same_content
 from segue.render.demands import TEXTS
 from segue.render.draft import Draft, regrouped, runs
-from segue.render.reasoning import keeps_reasoning
+from segue.render.reasoning import keeps_reasoning, unnamed
 
 __all__ = ["complete", "hosted", "orphans", "place", "settle", "speakers"]
 
@@ -93,8 +93,7 @@ def _ran_abroad(draft: Draft) -> frozenset[str]:
     for message in draft.messages:
         if message.speaker != "ai" and not all(isinstance(block, ToolResponse) for block in message.blocks):
             running.clear()
-        # OAI-RESP-08: what was made with reasoning can't go back by its id without it.
-        kept = not draft.demands.reasoning_leads or keeps_reasoning(draft, message)
+        kept = not _loses_its_name(draft, message)
         for block in message.blocks:
             run_id = _hosted_id(block)
             whole = draft.at_home(block) and block.native is not None and block.native.intact and kept
@@ -105,6 +104,11 @@ def _ran_abroad(draft: Draft) -> frozenset[str]:
                 found.add(run_id)
             running.add(run_id)
     return frozenset(found)
+
+
+def _loses_its_name(draft: Draft, message: Message) -> bool:
+    """OAI-RESP-08: what was made with reasoning can't go back by its id without it."""
+    return draft.demands.reasoning_leads and not keeps_reasoning(draft, message)
 
 
 def _hosted_id(block: Block) -> str:
@@ -122,6 +126,8 @@ def _as_pairs(draft: Draft, message: Message, abroad: frozenset[str], results: d
     """The message with its provider-run calls as calls like any other; cut after each result."""
     if not any(_hosted_id(block) in abroad for block in message.blocks):
         return [message]
+    if _loses_its_name(draft, message):
+        message = unnamed(message)
     blocks: list[Block] = []
     for block in message.blocks:
         if _hosted_id(block) not in abroad:
@@ -318,6 +324,7 @@ def _reply_runs(draft: Draft) -> Iterator[tuple[int, int]]:
         if message.speaker == "ai":
             while (
                 draft.demands.alternation == "merged"
+                and draft.demands.results != "each"
                 and stop < len(draft.messages)
                 and draft.messages[stop].speaker == "ai"
                 and draft.at_home(draft.messages[stop])

@@ -29,7 +29,7 @@ from segue.canonical.blocks import (
 )
 from segue.canonical.history import bound_to
 from segue.canonical.jsontext import write_sorted
-from segue.canonical.request import Reasoning, Request, Tool
+from segue.canonical.request import Reasoning, Request, Tool, ToolChoice
 from segue.models import same_model
 from segue.render.demands import TEXTS
 from segue.render.draft import Draft, thinks
@@ -44,6 +44,7 @@ __all__ = [
     "reasoning",
     "remembering",
     "sent_digest",
+    "unnamed",
 ]
 
 
@@ -80,7 +81,7 @@ def _leading(draft: Draft, kept: Callable[[Message], Message]) -> Iterator[Messa
         ends = bool(message.blocks) and isinstance(message.blocks[-1], Thinking)
         made = kept(message)
         # OAI-RESP-08: what comes after reasoning that was torn from it may have been made with it.
-        made = _unnamed(made) if torn or made is not message else made
+        made = unnamed(made) if torn or made is not message else made
         yield _without_detached(draft, made)
         torn = ends and draft.at_home(message.blocks[-1])
 
@@ -97,7 +98,7 @@ def _without_detached(draft: Draft, message: Message) -> Message:
     )
 
 
-def _unnamed(message: Message) -> Message:
+def unnamed(message: Message) -> Message:
     """The message with blocks that are written anew, so that they no longer claim to be what the provider keeps."""
     return message.holding(
         tuple(
@@ -129,6 +130,8 @@ def _staying(draft: Draft, message: Message) -> list[Thinking]:
     if not draft.demands.reasons and not (draft.home and draft.model == draft.request.model):
         return []
     if not draft.demands.reasoning_alone and not any(_says_something(block) for block in message.blocks):
+        return []
+    if draft.demands.reasoning == "refused":
         return []
     if draft.demands.reasoning == "none":
         return thoughts if draft.at_home(message) and draft.policy.reasoning == "native" else []
@@ -174,7 +177,7 @@ def _is_placeholder(block: Thinking) -> bool:
 
 
 def placeholders(draft: Draft) -> Draft:
-    """Where every message with calls must carry reasoning, one that has none gets a placeholder (KIM-04, GEM-17).
+    """Where messages must carry reasoning, one that has none gets a placeholder (KIM-04, GEM-17, DS-01, DS-02).
 
     Every turn gets it, also where only the current exchange is looked at: what was said once is never said otherwise.
     """
@@ -185,10 +188,16 @@ def placeholders(draft: Draft) -> Draft:
 
     def filled(message: Message, signed: bool) -> Message:
         calls = [(at, block) for at, block in enumerate(message.blocks) if draft.pairs_call(block)]
-        if not calls or signed or (_is_signed(message, calls[0][0]) if signature else thinks(message)):
+        if not calls:
+            wanting = draft.demands.reasoning_on_words and message.speaker == "ai" and not thinks(message)
+            return _with_placeholder(message, 0, None) if wanting else message
+        if signed or (_is_signed(message, calls[0][0]) if signature else thinks(message)):
             return message
         at, call = calls[0] if signature else (0, calls[0][1])
-        draft.report.add("reasoning", "a placeholder for reasoning that is not to be had", call_id=call.id)
+        return _with_placeholder(message, at, call.id)
+
+    def _with_placeholder(message: Message, at: int, call_id: str | None) -> Message:
+        draft.report.add("reasoning", "a placeholder for reasoning that is not to be had", call_id=call_id)
         made = Thinking("" if signature else TEXTS.no_reasoning, signature or None, origin=origin)
         return message.holding((*message.blocks[:at], made, *message.blocks[at:]))
 
@@ -209,9 +218,10 @@ def _on_calls(draft: Draft) -> bool:
         case "asked":
             return draft.reasoning_on
         case "default":
-            return asked is None or asked.enabled is not False
+            return asked is None or asked.enabled is not False or not draft.demands.reasoning_switch
         case "always":
-            return True
+            # At home a body that names no model may be for one that has no such demand.
+            return not (draft.home and draft.model is None)
 
 
 def _is_signed(message: Message, position: int) -> bool:
@@ -340,14 +350,17 @@ def _essence(block: Block, changed: frozenset[str]) -> list[Any]:
 
 def open_exchange(draft: Draft) -> Draft:
     """What the request asks of reasoning must be lawful with this history; if not, reasoning is switched off."""
-    if not draft.reasoning_on:
-        return draft
     demands = draft.demands
     choice = draft.options.tool_choice
-    # ANT-30
+    # ANT-30, DS-09
     forced = choice is not None and choice.mode in ("required", "tool")
-    if demands.reasoning_forbids_forced_choice and forced and not (draft.home and _adapts(draft)):
-        return _switched_off(draft, "reasoning can't go with a forced tool choice")
+    if draft.reasons and demands.reasoning_forbids_forced_choice and forced and not (draft.home and _adapts(draft)):
+        if demands.reasoning_switch:
+            return _switched_off(draft, "reasoning can't go with a forced tool choice")
+        draft.report.add("adjusted", "no tool can be forced while the model reasons: left to it", subject="tool_choice")
+        return draft.with_options(tool_choice=ToolChoice("auto"))
+    if not draft.reasoning_on:
+        return draft
     # OAI-CHAT-17
     if demands.reasoning_refuses_tools and any(tool.kind == "function" for tool in draft.tools):
         return _switched_off(draft, "this model takes no reasoning beside functions here")

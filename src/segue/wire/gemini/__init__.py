@@ -40,7 +40,7 @@ def demands(model: Model) -> Demands:
         alternation="merged",
         # GEM-02, GEM-09
         first="human",
-        calls_first=False,
+        first_calls=False,
         no_messages=False,
         # GEM-05, GEM-06
         ending="human",
