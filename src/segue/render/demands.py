@@ -50,7 +50,9 @@ class Demands(Struct, frozen=True):
     """A human must have spoken somewhere."""
     ending: Literal["free", "prefill", "marked", "human"] = "free"
     """What an assistant at the end means: a turn like any other, the start of the answer, that too if it is marked so
-    (the mark stands nowhere else, and system text is no end), or an error."""
+    (the mark stands nowhere else), or an error."""
+    system_last: bool = True
+    """Whether system text may be the end, at home."""
     prefill_while_reasoning: bool = True
     """Whether a prefill is lawful while reasoning is switched on."""
     blank_ending: bool = True
@@ -114,6 +116,8 @@ class Demands(Struct, frozen=True):
     media_in_errors: bool = True
     urls_in_results: bool = True
     """Whether media in results may be given by URL."""
+    media_at_home: bool = False
+    """Whether results go home with whatever they hold."""
     text_results: bool = False
     """Results hold text and nothing else, not even what nobody knows."""
     tools_wanted: Literal["never", "abroad", "always"] = "never"

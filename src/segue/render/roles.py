@@ -204,7 +204,7 @@ def _ending(draft: Draft) -> Draft:
     if not any(message.speaker != "system" for message in draft.messages):
         emptied = any(message.speaker != "system" for message in draft.request.messages)
         # What must end in some way must not be empty, not even at home.
-        silent = demands.ending == "marked" and not draft.messages
+        silent = not demands.system_last or (demands.ending == "marked" and not draft.messages)
         return _with_tail(draft) if emptied or silent or (demands.ending != "free" and not draft.home) else draft
     position = len(draft.messages) - 1
     # An empty message at home counts for nothing where neighbours of one role are one.
@@ -212,8 +212,8 @@ def _ending(draft: Draft) -> Draft:
     while merged and position and not draft.messages[position].blocks and draft.messages[position - 1].speaker == "ai":
         position -= 1
     last = draft.messages[position]
-    # MIS-10
-    if demands.ending == "marked" and last.speaker == "system":
+    # DS-08
+    if last.speaker == "system" and not demands.system_last:
         return _with_tail(draft)
     if demands.ending == "free" or last.speaker != "ai" or any(draft.pairs_call(block) for block in last.blocks):
         return draft

@@ -75,8 +75,6 @@ class ChatDialect(Struct, frozen=True):
     """Whether texts may stand side by side in a list; if not, they are joined by line breaks."""
     media: frozenset[str] = frozenset({"image"})
     """Kinds of media that a user's message may hold."""
-    result_media: frozenset[str] = frozenset()
-    """Kinds that a tool message may hold, as far as the demands let them through."""
     flat_media: bool = False
     """Whether files and sounds are plain strings in their parts, files by URL (`document_url`)."""
     limit_key: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
@@ -93,6 +91,12 @@ class ChatDialect(Struct, frozen=True):
     known_keys: Mapping[str, frozenset[str]] = {}
     """The keys that may stand in a place, where others are refused: `body`, a role, `call`, `call.function`, `tools`,
     `tools.function`, or the type of a part."""
+    part_types: Mapping[str, frozenset[str]] = {}
+    """The types of parts that a role may hold, where others are refused."""
+    template_options: bool = False
+    """Whether `chat_template_kwargs` may switch thinking on."""
+    sealed_reasoning: bool = False
+    """Whether encrypted reasoning stands in `reasoning_details`, one entry a message, of its first call."""
     error_finish: str = "stop"
     """The reason to stop of a reply that broke off."""
     flat_errors: bool = False
