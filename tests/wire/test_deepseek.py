@@ -266,8 +266,11 @@ def test_at_home_words_carry_reasoning_where_calls_do() -> None:
     assert ["reasoning_content" in message for message in made["messages"]] == [0, 0, 0, 1, 0, 1, 0]
 
 
-def test_no_empty_list_of_tools() -> None:
+def test_tools_are_functions_and_there_are_some() -> None:
     assert "tools" not in carry(body_of(user(), tools=[]), DEEPSEEK, DEEPSEEK)[0]
+    made, report = carry(body_of(user(), tools=[READ, {"type": "web_search"}]), DEEPSEEK, DEEPSEEK)
+    assert made["tools"] == [READ]
+    assert report.of("tools")
 
 
 def test_a_developer_is_system_text() -> None:

@@ -461,6 +461,47 @@ def test_unknown_keys_are_left_out_at_home_too() -> None:
     assert "refusal" not in dropped
 
 
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"type": "thing"},
+        {"type": "object", "properties": 3},
+        {"type": "object", "properties": {"a": {"type": []}}},
+        {"type": "object", "properties": {"a": {"anyOf": []}}},
+        {"type": "object", "required": ["a", "a"]},
+        {"type": "object", "properties": {"a": {"minimum": 1, "exclusiveMinimum": True}}},
+        {"type": "object", "properties": {"a": {"items": [{"minLength": -1}]}}},
+    ],
+)
+def test_what_is_no_schema_is_not_declared(parameters: Any) -> None:
+    tool = {"type": "function", "function": {"name": "read", "parameters": parameters}}
+    for source in (MISTRAL, OPENAI_CHAT):
+        made, report = carry(body_of(user(), tools=[tool]), source, MISTRAL)
+        assert made["tools"] == [READ]
+        assert report.of("tools")
+        assert segue.check(made, "mistral")
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"$defs": {"a": 3}, "type": ["object", "null"], "properties": {"a": True, "b": {"$ref": "#/$defs/a"}}},
+        {"type": "object", "dependencies": {"a": ["b"], "c": {"minItems": 1.0}}, "if": {"not": {}}, "x-note": 1},
+    ],
+)
+def test_a_schema_stays_as_it_is(parameters: Any) -> None:
+    tool = {"type": "function", "function": {"name": "read", "parameters": parameters}}
+    body = body_of(user(), tools=[tool])
+    assert carry(body, MISTRAL, MISTRAL)[0] == body
+    assert segue.check(body, "mistral")
+
+
+def test_a_lone_reply_is_no_beginning() -> None:
+    made, _ = carry(body_of(says("half", prefix=True)), MISTRAL, MISTRAL)
+    assert made["messages"] == [user("[continued]"), says("half", prefix=True)]
+
+
 def test_no_empty_list_of_tools() -> None:
     assert "tools" not in carry(body_of(user(), tools=[]), MISTRAL, MISTRAL)[0]
 

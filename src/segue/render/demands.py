@@ -45,7 +45,7 @@ class Demands(Struct, frozen=True):
     """A message with calls holds no words; they stand in a message before it."""
     first: Literal["any", "human"] = "any"
     first_calls: bool = True
-    """Whether the very first message may hold calls, at home."""
+    """Whether the very first message may hold calls, or be a lone reply, at home."""
     human_wanted: bool = False
     """A human must have spoken somewhere."""
     ending: Literal["free", "prefill", "marked", "human"] = "free"

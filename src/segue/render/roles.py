@@ -191,8 +191,10 @@ def _beginning(draft: Draft) -> Draft:
         return draft
     first = draft.messages[head]
     # A validator that starts to count at the second message takes the results of calls in the first for surplus ones.
-    bare = draft.demands.calls_after_user or (head == 0 and not draft.demands.first_calls)
-    lawful = draft.at_home(first) and not (bare and _asks(draft, [first]))
+    checked = head == 0 and not draft.demands.first_calls
+    bare = (draft.demands.calls_after_user or checked) and _asks(draft, [first])
+    # MIS-15
+    lawful = draft.at_home(first) and not bare and not (checked and len(draft.messages) == 1)
     if first.speaker == "human" or lawful:
         return draft
     draft.report.add("inserted", "a user's word at the beginning")

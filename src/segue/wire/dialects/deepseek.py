@@ -74,6 +74,7 @@ DEEPSEEK = make_wire(
         media=frozenset(),
         stop_limit=16,
         empty_tools=False,
+        hosted_tools=False,
         adjust=_adjusted,
     )
 )

@@ -108,6 +108,7 @@ QWEN = make_wire(
         reasoning_option="switch",
         prefill_key="partial",
         arguments="object",
+        hosted_tools=False,
         media=frozenset({"image", "video"}),
         max_temperature=1.99,
         option_keys={"top_k": "top_k", "user": None},

@@ -84,7 +84,9 @@ class ChatDialect(Struct, frozen=True):
     empty_tools: bool = True
     """Whether an empty list of tools is taken."""
     parameters_wanted: bool = False
-    """Whether every declared function must have a schema."""
+    """Whether every declared function must have a schema, and one of draft 7."""
+    hosted_tools: bool = True
+    """Whether the vendor has tools that it runs itself."""
     description_limit: int | None = None
     option_keys: Mapping[str, str | None] = {}
     """What options are called where that is not their usual key; None where there is no such option."""
