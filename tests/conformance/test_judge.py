@@ -20,7 +20,7 @@ from segue.conformance.anthropic.content import KEYS
 from segue.conformance.openai_responses.items import SHAPES
 from segue.errors import InputError
 
-from . import bodies_anthropic, bodies_chat, bodies_responses
+from . import bodies_anthropic, bodies_chat, bodies_gemini, bodies_responses
 
 SOURCE = Path(conformance.__file__).parent
 APIS = conformance.apis()
@@ -49,13 +49,25 @@ def test_what_is_no_object_is_an_input_error(body: Any, api: str) -> None:
     assert not raised.value.path
 
 
-# The judge of Responses takes any object: what is no input is a violation.
-@pytest.mark.parametrize("api", [api for api in APIS if api != "openai-responses"])
+# These judges take any object: what is no history is a violation.
+TAKE_ANY = ("gemini", "openai-responses")
+
+
+@pytest.mark.parametrize("api", [api for api in APIS if api not in TAKE_ANY])
 @pytest.mark.parametrize(("body", "path"), NOT_A_REQUEST)
 def test_what_is_no_request_is_an_input_error(body: Any, path: str, api: str) -> None:
     with pytest.raises(InputError) as raised:
         conformance.judge(body, api)
     assert raised.value.path == path
+
+
+@pytest.mark.parametrize(("body", "path"), NOT_A_REQUEST)
+def test_gemini_judges_any_object(body: Any, path: str) -> None:
+    if path:
+        assert not conformance.judge(body, "gemini")
+    else:
+        with pytest.raises(InputError):
+            conformance.judge(body, "gemini")
 
 
 def test_unknown_api_is_an_input_error() -> None:
@@ -64,7 +76,7 @@ def test_unknown_api_is_an_input_error() -> None:
 
 
 def test_apis() -> None:
-    assert APIS == ("anthropic", "kimi", "openai-chat", "openai-responses")
+    assert APIS == ("anthropic", "gemini", "kimi", "openai-chat", "openai-responses")
 
 
 @pytest.mark.parametrize("row", ITEMS, ids=[row["name"] for row in ITEMS])
@@ -228,8 +240,8 @@ def test_well_formed_messages_are_always_judged(body: dict[str, object], api: st
 
 
 def _long(api: str, messages: int, *, broken: bool) -> dict[str, object]:
-    a, c, r = bodies_anthropic, bodies_chat, bodies_responses
-    history: list[object] = []
+    a, c, g, r = bodies_anthropic, bodies_chat, bodies_gemini, bodies_responses
+    history: list[Any] = []
     for number in range(messages // 2):
         called, answered = f"call_{number}", f"call_{number + 1 if broken else number}"
         if api == "anthropic":
@@ -237,10 +249,14 @@ def _long(api: str, messages: int, *, broken: bool) -> dict[str, object]:
         elif api == "openai-responses":
             thought = {**r.THINKS, "id": "rs_1" if broken else f"rs_{number}"}
             history += [r.USER, thought, r.call(called, id=f"fc_{answered}"), r.result(answered)]
+        elif api == "gemini":
+            history += [g.model(g.TEXT, g.call("" if broken else g.SKIP, id=called)), g.user(g.response(id=answered))]
         else:
             history += [c.asks(c.call(called)), c.result(answered)]
     if api == "openai-responses":
         return {"input": history, "tools": [r.TOOL, r.SPACE]}
+    if api == "gemini":
+        return g.body(*history)
     return {"messages": history, "tools": [a.TOOL] if api == "anthropic" else [c.tool()]}
 
 

@@ -11,13 +11,20 @@ import pytest
 from segue import conformance
 from segue.conformance import kimi, openai_chat
 
-from . import bodies_anthropic, bodies_chat, bodies_kimi, bodies_responses
+from . import bodies_anthropic, bodies_chat, bodies_gemini, bodies_gemini_tools, bodies_kimi, bodies_responses
 from .case import Case
 
 RULEBOOK = json.loads((Path(__file__).parents[1] / "data" / "rules.json").read_text("utf-8"))
-PREFIX = {"anthropic": "ANT-", "kimi": "KIM-", "openai-chat": "OAI-CHAT-", "openai-responses": "OAI-RESP-"}
+PREFIX = {
+    "anthropic": "ANT-",
+    "gemini": "GEM-",
+    "kimi": "KIM-",
+    "openai-chat": "OAI-CHAT-",
+    "openai-responses": "OAI-RESP-",
+}
 CASES = {
     "anthropic": bodies_anthropic.CASES,
+    "gemini": (*bodies_gemini.CASES, *bodies_gemini_tools.CASES),
     "kimi": bodies_kimi.CASES,
     "openai-chat": bodies_chat.CASES,
     "openai-responses": bodies_responses.CASES,
@@ -71,7 +78,7 @@ def test_shared_checks_exist() -> None:
     assert {rule.name for rule in openai_chat.BOOK.rules} >= kimi.SHARED.keys()
 
 
-# The rulebook quotes fragments; these three put them into a body in which they can stand.
+# The rulebook quotes fragments; these put them into a body in which they can stand.
 def _chat_body(rule: str, example: Any) -> dict[str, object]:
     c = bodies_chat
     if rule == "OAI-CHAT-17":
@@ -109,7 +116,23 @@ def _responses_body(_rule: str, example: Any) -> dict[str, object]:
     return example if "input" in example and "type" not in example else bodies_responses.body(example)
 
 
-BODIES = {"anthropic": _anthropic_body, "openai-responses": _responses_body}
+def _gemini_body(_rule: str, example: Any) -> dict[str, object]:
+    g = bodies_gemini
+    if isinstance(example, list):
+        return {"contents": example}
+    if "functionResponse" in example:
+        return g.body(g.model(g.call(id="a")), g.user(example))
+    if "functionCall" in example:
+        return g.body(g.model(example), g.user(g.response()))
+    if "thoughtSignature" in example:
+        return g.body(g.model({**g.TEXT, **example}), g.Q)
+    if "parts" not in example:
+        return g.declares(example)
+    asks = [g.model(g.call())] if example.get("role") == "user" else []
+    return g.body(*asks, example, g.user(g.response()))
+
+
+BODIES = {"anthropic": _anthropic_body, "gemini": _gemini_body, "openai-responses": _responses_body}
 EXAMPLES = [
     pytest.param(api, rule["id"], rule["violation_example"], id=rule["id"])
     for api, prefix in PREFIX.items()
