@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, get_args, get_type_hints
+from typing import Any, cast, get_args, get_type_hints
 
 import msgspec
 
-from segue.canonical.blocks import Block, Message, Opaque, ToolCall, ToolResponse, calls_of, responses_of
+from segue.canonical.blocks import Block, Message, Opaque, Text, ToolCall, ToolResponse, calls_of, responses_of
 from segue.canonical.jsontext import read_object, write
 from segue.canonical.pairing import Pairer
 from segue.canonical.request import Reply, Request
@@ -177,24 +177,41 @@ def _report_unsaid(request: Request, target: Wire, report: Report) -> None:
     """What only the API that a value came from has a word for: left out elsewhere, and said so once for each key."""
     native = request.native
     if native is not None and native.api != target.name and native.api in WIRES:
-        for key in sorted(native.fragment.keys() - WIRES[native.api].body_keys):
-            if native.fragment[key] not in _SAYS_NOTHING:
-                report.add("dropped", f"`{key}` is not carried over to {target.name}", subject=key, fault="projection")
+        for key in sorted(_unknown(native.fragment, WIRES[native.api].body_keys)):
+            report.add("dropped", f"`{key}` is not carried over to {target.name}", subject=key, fault="projection")
     unsaid: Counter[str] = Counter()
     items = [item for message in request.messages for item in (message, *message.blocks) if not _told_otherwise(item)]
     for item in (*request.system, *items):
         native = item.native
         if native is not None and native.api != target.name and native.api in WIRES:
-            for key in native.fragment.keys() - WIRES[native.api].item_keys:
-                unsaid[key] += native.fragment[key] not in _SAYS_NOTHING
+            known = WIRES[native.api].item_keys
+            unsaid.update(key for fragment in _fragments(item) for key in _unknown(fragment, known))
     for key, count in sorted(unsaid.items()):
-        if count:
-            report.add(
-                "dropped",
-                f"`{key}` of {count} items is not carried over to {target.name}",
-                subject=key,
-                fault="projection",
-            )
+        report.add(
+            "dropped", f"`{key}` of {count} items is not carried over to {target.name}", subject=key, fault="projection"
+        )
+
+
+def _fragments(item: Message | Block) -> Iterator[Mapping[str, Any]]:
+    """The fragment of a value; of a text also the part that an item of its API holds it in."""
+    if item.native is None:
+        return
+    yield item.native.fragment
+    parts = item.native.fragment.get("content") if isinstance(item, Text) else None
+    if isinstance(parts, list):
+        yield from (part for part in cast("list[Any]", parts) if isinstance(part, dict))
+
+
+def _unknown(fragment: Mapping[str, Any], known: frozenset[str]) -> Iterator[str]:
+    """Keys of a fragment that say something and that nobody speaks for; `text.format` speaks for one key of `text`."""
+    for key, value in fragment.items():
+        if key in known or value in _SAYS_NOTHING:
+            continue
+        inner = frozenset(name.removeprefix(f"{key}.") for name in known if name.startswith(f"{key}."))
+        if inner and isinstance(value, dict):
+            yield from (f"{key}.{name}" for name in _unknown(cast("dict[str, Any]", value), inner))
+        else:
+            yield key
 
 
 def _told_otherwise(item: Message | Block) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from msgspec import Struct
 
 from segue.canonical.blocks import Message, ToolCall, calls_of
-from segue.canonical.ids import is_canonical, short_hash
+from segue.canonical.ids import is_canonical, raw_id_or_none, short_hash
 from segue.errors import ProjectionError
 from segue.render.transcript import Transcript
 
@@ -110,7 +110,9 @@ class IdMap:
     def _own(self, call: ToolCall, spelled: str, in_turn: set[str]) -> str | None:
         """The provider's own id where policy, the target and uniqueness allow it."""
         at_home = call.origin.provider == self._provider
-        raw_id = call.origin.raw_id or (call.origin.item_id if at_home else None)
+        # An item's own id is no id to meet on; only a text that stood in such an id's place is.
+        stood = call.origin.item_id if raw_id_or_none(call.origin.item_id) is None else None
+        raw_id = call.origin.raw_id or (stood if at_home else None)
         if raw_id is None or self._policy == "canonical" or not self._scheme.takes(raw_id):
             return None
         if not at_home and self._policy != "native":
