@@ -90,7 +90,7 @@ def _spell_responses(tale: Tale) -> Body:
             case User(words):
                 items.append(build.item("user", words))
             case Model(words, calls):
-                items.extend([build.output_text(words)] if words else [])
+                items.extend([build.item("assistant", words)] if words else [])
                 items.extend(build.function_call(*one) for one in calls)
             case Result(call_id, words):
                 items.append(build.output(call_id, words))
