@@ -33,8 +33,6 @@ def _adapters(api: str) -> tuple[TypeAdapter[Any], ...]:
         kinds = (responses.ResponseCreateParamsNonStreaming,)
     elif api in ("openai-chat", "kimi", "deepseek", "qwen"):
         kinds = (chat.CompletionCreateParamsNonStreaming,)
-    elif api == "openai-responses":
-        kinds = (responses.ResponseCreateParamsNonStreaming,)
     else:
         kinds = ()
     return tuple(TypeAdapter(kind) for kind in kinds)

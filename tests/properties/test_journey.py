@@ -23,7 +23,7 @@ from .readers import Interaction
 from .spell import spell
 
 ERROR = re.compile(r"^(\[error\] )+")
-MEDIA = re.compile(r"\s*\[[\w ]+ (follows|not supported here)\]( \S+)?")  # said of what can't stand in a result
+MEDIA = re.compile(r"\s*\[[\w ]+ (follows|not supported here)\]( [^\s\[]+)?")  # said of what can't stand in a result
 EVERYWHERE = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # a name that every API takes
 
 
