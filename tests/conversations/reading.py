@@ -1,7 +1,8 @@
 """What a body says of its calls, read by each provider's own rule of pairing and by nothing of segue.
 
-Responses pairs by `call_id`, each output with the call before it that waits longest (OAI-RESP-04, 25). Gemini pairs by
-position inside the turn right after the calls, neighbours of one role being one turn (GEM-01, GEM-08).
+Responses pairs by `call_id`, each output with the call before it that waits longest (OAI-RESP-04, 25). Gemini pairs
+inside the turn right after the calls, neighbours of one role being one turn (GEM-01, GEM-08): by id where every call has
+one of its own, by name where none has, else by position (GEM-12, GEM-13).
 """
 
 from __future__ import annotations
@@ -71,12 +72,29 @@ def _member(part: Body, camel: str, snake: str) -> Any:
 def response_text(response: Any) -> tuple[str, bool]:
     """The text of a functionResponse's object, and whether it tells an error."""
     match response:
-        case {"output": str(text)} | {"result": str(text)} if len(response) == 1:
-            return text, False
-        case {"error": str(text)} if len(response) == 1:
-            return text, True
+        case {"output": inner} | {"result": inner} | {"content": inner} if len(response) == 1:
+            return _as_text(inner), False
+        case {"error": inner} if len(response) == 1:
+            return _as_text(inner), True
         case _:
-            return json.dumps(response), False
+            return _as_text(response), False
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value) if value else ""
+
+
+def _in_order(calls: list[Body], answers: list[Body]) -> list[Body]:
+    """The answers as they stand, or by their ids or names where these say it all."""
+    ids = [call.get("id") for call in calls]
+    told = {answer.get("id"): answer for answer in answers}
+    if None not in ids and len({*ids}) == len(ids) == len(answers) and told.keys() == {*ids}:
+        return [told[one] for one in ids]
+    names = [call["name"] for call in calls]
+    if ids.count(None) == len(ids) and sorted(names) == sorted(answer["name"] for answer in answers):
+        waiting = list(answers)
+        return [waiting.pop(next(at for at, one in enumerate(waiting) if one["name"] == name)) for name in names]
+    return answers
 
 
 def read_gemini(body: Body) -> Reading:
@@ -92,6 +110,7 @@ def read_gemini(body: Body) -> Reading:
         answers = [found for part in following if (found := _member(part, "functionResponse", "function_response"))]
         if role == "user":
             continue
+        answers = _in_order(calls, answers)
         for number, call in enumerate(calls):
             answer = answers[number] if number < len(answers) else None
             text, error = response_text(answer.get("response")) if answer else (None, False)

@@ -22,7 +22,7 @@ from .generators import source_models, stories
 from .readers import Interaction
 from .spell import spell
 
-ERROR = re.compile(r"^(\[error\] )+")
+ERROR = re.compile(r"^(\[error\]\s*)+")
 MEDIA = re.compile(r"\s*\[[\w ]+ (follows|not supported here)\]( [^\s\[]+)?")  # said of what can't stand in a result
 EVERYWHERE = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # a name that every API takes
 
@@ -48,19 +48,19 @@ def value_of(arguments: Any) -> Any:
     match arguments:
         case {"input": inner} | {"_raw": inner} | {"value": inner} if len(arguments) == 1:
             return value_of(inner)
-        case "":
+        case "" | None:
             return {}
         case _:
             return arguments
 
 
 def words_of(text: str | None) -> Any:
-    """A result's words; one that is JSON counts as its value, since an API may want an object."""
-    bare = MEDIA.sub("", ERROR.sub("", text or "")).strip()
+    """A result's words without white space, of which parts may leave some between them; JSON counts as its value."""
+    bare = MEDIA.sub("", ERROR.sub("", text or ""))
     try:
         return json.loads(bare)
     except ValueError:
-        return bare
+        return "".join(bare.split())
 
 
 def same(one: Interaction, other: Interaction) -> None:
@@ -71,10 +71,18 @@ def same(one: Interaction, other: Interaction) -> None:
         assert words_of(other.text) == words_of(one.text), f"{one} became {other}"
 
 
+def told(case: Case) -> list[Interaction]:
+    """What the body says at home, mended; what only its own API has, in calls and results, as it is told to Chat."""
+    own = read(segue.convert(case.body, source=case.source, target=case.source).body, case.source).interactions
+    chat = read(segue.convert(case.body, source=case.source, target="openai-chat").body, "openai-chat").interactions
+    if len(own) != len(chat):
+        return chat
+    return [one if one.text is None or words_of(one.text) else other for one, other in zip(own, chat, strict=True)]
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_conversation_comes_home(case: Case) -> None:
-    """Held against the plainest telling of the same body: what Chat is told of it."""
-    before = read(segue.convert(case.body, source=case.source, target="openai-chat").body, "openai-chat").interactions
+    before = told(case)
     body = travelled(case.body, case.source)
     reading = read(body, case.source)
     assert not reading.surplus, f"results at no call: {reading.surplus}"
