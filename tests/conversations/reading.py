@@ -1,7 +1,7 @@
 """What a body says of its calls, read by each provider's own rule of pairing and by nothing of segue.
 
 Responses pairs by `call_id`, each output with the call before it that waits longest (OAI-RESP-04, 25). Gemini pairs
-inside the turn right after the calls, neighbours of one role being one turn (GEM-01, GEM-08): by id where every call has
+inside the turn right after the calls, neighbours of one role being one turn (GEM-01, GEM-08): by id where each call has
 one of its own, by name where none has, else by position (GEM-12, GEM-13).
 """
 
