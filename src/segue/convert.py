@@ -24,6 +24,7 @@ from segue.wire.detect import detect_source, speaks_against
 from segue.wire.formats import scheme_for
 from segue.wire.idmap import IdMap
 from segue.wire.names import NameMap, NameRule
+from segue.wire.profiles import profiled
 from segue.wire.registry import WIRES, find
 from segue.wire.tools import free_text_back
 
@@ -117,14 +118,17 @@ def convert(
     """A request body of one API as a body that another one takes, with a report of each decision.
 
     `source` None is told by the body's shape, then by its model's name. `model` is the target's; without one the
-    body's own is kept at home and left out abroad.
+    body's own is kept at home and left out abroad. `profile` names a server that speaks openai-chat in its own way.
     """
     policy = policy_of(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans)
     value, surrogates = read_object(body)
     target_wire = find(target, argument="target")
-    if profile is not None:
-        raise InputError(f"{profile!r} is not a known profile of {target}; it has none", path="profile")
     source_wire = find(source, argument="source") if source is not None else WIRES[detect_source(value)]
+    if profile is not None:
+        # What a body of the same API must be mended of, the server's own rules decide.
+        home = source_wire is target_wire
+        target_wire = _with_profile(target_wire, profile)
+        source_wire = target_wire if home else source_wire
     other = speaks_against(value, source_wire.name)
     if other is not None:
         raise InputError(f"this is a body of {other}, not of {source_wire.name}")
@@ -138,6 +142,12 @@ def convert(
             report.add("model", f"the model {request.model!r} is not one of {target}: left out", subject=request.model)
     transcript, said = say(request, target_wire, report, policy, model=model, tool_format=tool_format, fetch=fetch)
     return Converted(request, source_wire, target_wire, transcript, said)
+
+
+def _with_profile(wire: Wire, profile: str) -> Wire:
+    if wire.name != "openai-chat":
+        raise InputError(f"{wire.name} has no profiles; servers that speak openai-chat have", path="profile")
+    return profiled(profile)
 
 
 def say(
@@ -224,12 +234,18 @@ def parse_reply(wire: Wire, data: Body) -> Reply:
     """A provider's answer. What is wrong with it is the provider's fault."""
     try:
         value, _ = read_object(data)
-        if isinstance(value.get("error"), dict):
+        if _is_error(value):
             error = wire.parse_error(0, value)
             raise RemoteProtocolError(f"{wire.name} answered with an error: {error.kind}: {error.message}")
         return wire.parse_reply(value)
     except InputError as error:
         raise RemoteProtocolError(f"not a reply of {wire.name}: {error}") from None
+
+
+def _is_error(value: Mapping[str, Any]) -> bool:
+    """Whether this is an error body: under `error`, or as such, or as a list of what was wrong with the request."""
+    flat = str(value.get("object")).lower() == "error" or isinstance(value.get("detail"), list)
+    return isinstance(value.get("error"), dict) or flat
 
 
 def policy_of(**chosen: str) -> Policy:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from hashlib import sha256
+from string import ascii_letters, digits
 
 from msgspec import Struct
 
@@ -16,9 +18,10 @@ from segue.canonical.ids import is_canonical, raw_id_or_none, short_hash
 from segue.errors import ProjectionError
 from segue.render.transcript import Transcript
 
-__all__ = ["IdMap", "IdScheme", "kimi_scheme", "prefix_scheme"]
+__all__ = ["IdMap", "IdScheme", "kimi_scheme", "mistral_scheme", "nine_characters", "prefix_scheme"]
 
 _CANONICAL_PREFIX = "hist_tool_"
+_ALPHANUMERIC = ascii_letters + digits
 
 
 class IdScheme(Struct, frozen=True):
@@ -59,6 +62,25 @@ def kimi_scheme() -> IdScheme:
         return f"functions.{spelled}:{ordinal + salt}"
 
     return IdScheme("kimi", r"(?:functions\.)?[a-zA-Z0-9_-]+:\d+", make, counts=True)
+
+
+def mistral_scheme(*, lawful: str = r"[a-zA-Z0-9]{9}") -> IdScheme:
+    """Nine letters and digits (MIS-01); some models take others of their own back (MIS-02)."""
+
+    def make(call: ToolCall, _spelled: str, _ordinal: int, salt: int) -> str:
+        return nine_characters(f"{call.id}|{salt}")
+
+    return IdScheme("mistral", lawful, make)
+
+
+def nine_characters(text: str) -> str:
+    """Nine letters and digits from a hash of the text."""
+    number = int.from_bytes(sha256(text.encode("utf-8", "replace")).digest(), "big")
+    made = ""
+    for _ in range(9):
+        number, place = divmod(number, len(_ALPHANUMERIC))
+        made += _ALPHANUMERIC[place]
+    return made
 
 
 class IdMap:
