@@ -37,7 +37,7 @@ def judged_model(case: Case, target: str) -> str | None:
 
 
 # What nobody knows yet stays at home, where the judge refuses it.
-UNKNOWN = {("responses_unknown_items", "openai-responses"), ("gemini_unknown_parts", "gemini")}
+UNKNOWN = {("responses_unknown_items", "openai-responses")}
 
 
 def skip_unknown(case: Case, target: str) -> None:
@@ -102,7 +102,11 @@ DISPUTED = {
     "deepseek_plain_answers": "the wire gives every answer of a reasoner a reasoning_content, the judge asks for none",
     "deepseek_r1": "the wire takes deepseek-r1 for R1 (DS-04, DS-07), the judge does not",
     "mistral_arguments_as_objects": "a call without a type is not left as it is",
+    "gemini_empty_part_after_a_call": "contents of nothing but an empty text, which the judge only warns of, are left out",
+    "gemini_thinking_off": "responseMimeType goes because tools are declared, and responseSchema stays behind",
 }
+# What the current exchange needs every turn gets, at home too (design §4.9); Gemini reads it of the current one only.
+STAND_IN = ', "thoughtSignature": "skip_thought_signature_validator"'
 
 
 def home_model(case: Case) -> str | None:
@@ -121,7 +125,7 @@ def test_a_lawful_body_goes_home_unchanged(case: Case) -> None:
         pytest.xfail(DISPUTED[case.name])
     out = segue.convert(case.body, source=case.source, target=case.source, model=home_model(case))
     expected = json.loads(json.dumps(case.body).replace("\\ud83d", "\ufffd").replace("\\ude00", "\ufffd"))
-    assert json.dumps(out.body) == json.dumps(expected)
+    assert json.dumps(out.body).replace(STAND_IN, "") == json.dumps(expected).replace(STAND_IN, "")
 
 
 def snapshot_of(case: Case, target: str) -> dict[str, Any]:

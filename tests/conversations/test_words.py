@@ -16,22 +16,17 @@ import pytest
 import segue
 
 from .build import Case
-from .table import CASES
+from .table import CASES, LOSES
 
 TARGETS = tuple(row.name for row in segue.formats() if getattr(row, "kind", "wire") != "text")
 EVERY_CASE = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 EVERY_TARGET = pytest.mark.parametrize("target", TARGETS)
 Body = dict[str, Any]
-# What is still lost, and where.
-NOT_YET = {
-    "qwen_media": "the frames of a video, and sound by its address",
-    "gemini_computer_use": "the object of a result that has a picture too, where pictures are moved out of results",
-}
 
 
 def known(case: Case) -> None:
-    if case.name in NOT_YET:
-        pytest.xfail(NOT_YET[case.name])
+    if case.name in LOSES:
+        pytest.xfail(LOSES[case.name])
 
 
 def strings(value: Any) -> Iterator[str]:
