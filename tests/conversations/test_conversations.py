@@ -102,7 +102,7 @@ DISPUTED = {
     "deepseek_plain_answers": "the wire gives every answer of a reasoner a reasoning_content, the judge asks for none",
     "deepseek_r1": "the wire takes deepseek-r1 for R1 (DS-04, DS-07), the judge does not",
     "mistral_arguments_as_objects": "a call without a type is not left as it is",
-    "gemini_empty_part_after_a_call": "contents of nothing but an empty text, which the judge only warns of, are left out",
+    "gemini_empty_part_after_a_call": "contents of nothing but an empty text, of which the judge only warns, go",
     "gemini_thinking_off": "responseMimeType goes because tools are declared, and responseSchema stays behind",
 }
 # What the current exchange needs every turn gets, at home too (design §4.9); Gemini reads it of the current one only.
