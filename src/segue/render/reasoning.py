@@ -220,7 +220,8 @@ def _on_calls(draft: Draft) -> bool:
         case "default":
             return asked is None or asked.enabled is not False or not draft.demands.reasoning_switch
         case "always":
-            return True
+            # At home a body that names no model may be for one that has no such demand.
+            return not (draft.home and draft.model is None)
 
 
 def _is_signed(message: Message, position: int) -> bool:
