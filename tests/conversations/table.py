@@ -37,9 +37,5 @@ ALL: tuple[Case, ...] = (
 )
 CASES = tuple(case for case in ALL if case.source in KNOWN)
 # What is still lost of some, wherever it is lost.
-LOSES = {
-    "qwen_media": "the frames of a video, and sound by its address",
-    "gemini_computer_use": "the object of a result that has a picture too, where pictures are moved out of results",
-}
 BY_NAME = {case.name: case for case in ALL}
 assert len(BY_NAME) == len(ALL), "two conversations share a name"

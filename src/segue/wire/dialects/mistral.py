@@ -104,6 +104,7 @@ MISTRAL = make_wire(
         prefill_key="prefix",
         named_results=True,
         argument_objects=True,
+        untyped_calls=True,
         media=frozenset({"image", "document", "audio"}),
         flat_media=True,
         max_temperature=1,
