@@ -62,7 +62,7 @@ class ChatDialect(Struct, frozen=True):
     call_types: frozenset[str] = frozenset()
     """Types of calls beside `function` and `custom` that hold a `function` all the same."""
     untyped_calls: bool = False
-    """Whether a call to a function need not say its type."""
+    """Whether a call may leave its type out."""
     refusals: bool = False
     """Whether a refusal has a key of its own."""
     named_results: bool = False
