@@ -99,8 +99,6 @@ def test_a_second_conversion_changes_nothing(case: Case, target: str) -> None:
 NOT_HOME = {"KIM-01", "OAI-RESP-05"}
 # Here judge and wire are not of one mind yet.
 DISPUTED = {
-    "deepseek_plain_answers": "the wire gives every answer of a reasoner a reasoning_content, the judge asks for none",
-    "deepseek_r1": "the wire takes deepseek-r1 for R1 (DS-04, DS-07), the judge does not",
     "mistral_arguments_as_objects": "a call without a type is not left as it is",
     "gemini_empty_part_after_a_call": "contents of nothing but an empty text, of which the judge only warns, go",
     "gemini_thinking_off": "responseMimeType goes because tools are declared, and responseSchema stays behind",
