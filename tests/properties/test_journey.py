@@ -97,7 +97,7 @@ def test_a_conversation_comes_home(case: Case) -> None:
 
 
 @pytest.mark.parametrize("source", checks.TARGETS)
-@examples(8, items=len(checks.TARGETS))
+@examples(4, items=len(checks.TARGETS))
 @given(data=st.data())
 def test_a_story_comes_home(source: str, data: st.DataObject) -> None:
     story = data.draw(stories())
