@@ -7,7 +7,7 @@ the same ids in any process on any day.
 from __future__ import annotations
 
 import re
-from base64 import urlsafe_b64encode
+from binascii import b2a_base64
 from collections.abc import Sequence
 from hashlib import sha256
 
@@ -22,21 +22,25 @@ __all__ = [
     "normalize_to_openai_tool_id",
     "raw_id_or_none",
     "reply_key",
+    "reply_text",
     "short_hash",
+    "turn_key",
 ]
 
 _PREFIX = "hist_tool_"
 _WELL_FORMED = re.compile(r"hist_tool_[A-Za-z0-9_-]{1,54}")
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
-def short_hash(text: str, length: int = 24) -> str:
-    """The first characters of base64url(sha256(text))."""
-    return urlsafe_b64encode(sha256(text.encode("utf-8", "surrogatepass")).digest())[:length].decode()
+def short_hash(text: str | bytes, length: int = 24) -> str:
+    """The first characters of base64url(sha256(text)); 40 at most."""
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    return b2a_base64(sha256(data).digest()[:30], newline=False)[:length].translate(_URL_SAFE).decode()
 
 
 def is_canonical(value: str | None) -> bool:
     """Whether this is a well-formed canonical id; a malformed one is a raw id like any other."""
-    return value is not None and _WELL_FORMED.fullmatch(value) is not None
+    return value is not None and value.startswith(_PREFIX) and _WELL_FORMED.fullmatch(value) is not None
 
 
 def canonical_tool_id(
@@ -57,8 +61,11 @@ def hashed_tool_id(
     provider: str | None, raw_id: str | None, tool_name: str | None, turn_key: str | None, call_index: int | None
 ) -> str:
     """The hash, also of a raw id that is canonical itself: for its repetition in another place."""
-    index = None if call_index is None else str(call_index)
-    return _PREFIX + short_hash("|".join(_escaped(part) for part in (provider, raw_id, tool_name, turn_key, index)))
+    index = "" if call_index is None else call_index
+    text = f"{provider or ''}|{raw_id or ''}|{tool_name or ''}|{turn_key or ''}|{index}"
+    if "\\" in text or text.count("|") > 4:
+        text = "|".join([*(_escaped(part) for part in (provider, raw_id, tool_name, turn_key)), str(index)])
+    return _PREFIX + short_hash(text)
 
 
 def _escaped(part: str | None) -> str:
@@ -76,7 +83,17 @@ def reply_key(calls: Sequence[ToolCall]) -> str:
         [call.origin.raw_id, call.name, call.arguments if call.arguments_text is None else call.arguments_text]
         for call in calls
     ]
-    return short_hash(write_sorted(parts).decode(), 16)
+    return short_hash(reply_text(parts), 16)
+
+
+def reply_text(calls: Sequence[Sequence[object]]) -> bytes:
+    """The raw id, name and arguments of each call of a reply, in the one way that they can be written down."""
+    return write_sorted(calls)
+
+
+def turn_key(reply: str, occurrence: int) -> str:
+    """The key of a turn: which reply it is of, and which of several equal ones."""
+    return f"turn-{reply}-{occurrence}"
 
 
 # Histories written before canonical ids: a prefix is exchanged and nothing else. Not part of the pipeline.

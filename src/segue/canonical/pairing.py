@@ -28,7 +28,7 @@ from typing import TypeAlias
 import msgspec
 
 from segue.canonical.blocks import Block, Message, Text, ToolCall, ToolResponse, calls_of
-from segue.canonical.ids import hashed_tool_id, is_canonical, reply_key
+from segue.canonical.ids import hashed_tool_id, is_canonical, reply_key, turn_key
 
 __all__ = ["Pairer", "pair", "same_content"]
 
@@ -129,7 +129,7 @@ class Pairer:
     def _open_turn(self, message: Message, calls: Sequence[ToolCall]) -> _Turn:
         if message.turn_key is None:
             digest = reply_key(calls)
-            turn = _Turn(f"turn-{digest}-{self._replies[digest]}")
+            turn = _Turn(turn_key(digest, self._replies[digest]))
             self._replies[digest] += 1
         else:
             turn = _Turn(message.turn_key)

@@ -9,7 +9,7 @@ from segue.canonical.jsontext import write_text
 from segue.render.demands import TEXTS
 from segue.render.draft import Draft
 
-__all__ = ["empties", "errors", "media"]
+__all__ = ["empties", "error_text", "errors", "media"]
 
 
 def errors(draft: Draft) -> Draft:
@@ -25,10 +25,16 @@ def errors(draft: Draft) -> Draft:
         first, *rest = _as_text(block) or [Text("")]
         label = first.text if isinstance(first, Text) else ""
         others = rest if isinstance(first, Text) else [first, *rest]
-        said = Text(TEXTS.error.format(content=label).rstrip() if not label else TEXTS.error.format(content=label))
+        said = Text(error_text(label))
         return [edited(block, content=(said, *others), structured=msgspec.UNSET, error=False)]
 
     return draft.map_blocks(told)
+
+
+def error_text(text: str) -> str:
+    """What a failed call gave back, said as a failure."""
+    told = TEXTS.error.format(content=text)
+    return told if text else told.rstrip()
 
 
 def _as_text(response: ToolResponse) -> list[Block]:

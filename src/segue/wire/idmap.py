@@ -7,18 +7,27 @@ canonical id, then a salt counted up. So what stands earlier never depends on wh
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 from msgspec import Struct
 
 from segue.canonical.blocks import Message, ToolCall, calls_of
 from segue.canonical.ids import is_canonical, short_hash
+from segue.canonical.plain import Call, NotPlain
 from segue.errors import ProjectionError
 from segue.render.transcript import Transcript
 
-__all__ = ["IdMap", "IdScheme", "kimi_scheme", "prefix_scheme"]
+__all__ = ["IdMap", "IdScheme", "Named", "kimi_scheme", "prefix_scheme"]
 
 _CANONICAL_PREFIX = "hist_tool_"
+
+
+class Named(Protocol):
+    """A call as far as its id goes."""
+
+    @property
+    def id(self) -> str: ...
 
 
 class IdScheme(Struct, frozen=True):
@@ -26,7 +35,7 @@ class IdScheme(Struct, frozen=True):
 
     name: str
     lawful: str
-    make: Callable[[ToolCall, str, int, int], str]
+    make: Callable[[Named, str, int, int], str]
     counts: bool = False
     """Whether ids hold an index: then an index that is taken counts up, whatever the name."""
 
@@ -41,7 +50,7 @@ def _suffix(call_id: str) -> str:
 def prefix_scheme(name: str, prefix: str, *, limit: int, lawful: str) -> IdScheme:
     """`prefix` and the canonical suffix; a hash of the suffix where that is too long."""
 
-    def make(call: ToolCall, _spelled: str, _ordinal: int, salt: int) -> str:
+    def make(call: Named, _spelled: str, _ordinal: int, salt: int) -> str:
         suffix = _suffix(call.id)
         if salt:
             suffix = short_hash(f"{suffix}|{salt}")
@@ -55,7 +64,7 @@ def prefix_scheme(name: str, prefix: str, *, limit: int, lawful: str) -> IdSchem
 def kimi_scheme() -> IdScheme:
     """`functions.{tool}:{index}`, the index counted over the whole transcript (KIM-01)."""
 
-    def make(_call: ToolCall, spelled: str, ordinal: int, salt: int) -> str:
+    def make(_call: Named, spelled: str, ordinal: int, salt: int) -> str:
         return f"functions.{spelled}:{ordinal + salt}"
 
     return IdScheme("kimi", r"(?:functions\.)?[a-zA-Z0-9_-]+:\d+", make, counts=True)
@@ -120,7 +129,7 @@ class IdMap:
         taken = in_turn if self._repeats and at_home else self._taken
         return None if raw_id in taken else raw_id
 
-    def _made(self, call: ToolCall, spelled: str, ordinal: int) -> str:
+    def _made(self, call: Named, spelled: str, ordinal: int) -> str:
         if self._scheme.counts:
             index = max(ordinal, self._first_free)
             while index in self._indexes:
@@ -133,6 +142,22 @@ class IdMap:
             if made not in self._taken:
                 return made
         raise ProjectionError(f"no {self._scheme.name} id could be made for {call.id}")
+
+    def assign_plain(self, calls: Sequence[Call], provider: str) -> None:
+        """The ids of a plain conversation: its raw ids are all different, so either all are kept or none is."""
+        if self._policy == "native" or (self._policy == "auto" and provider == self._provider):
+            if self._scheme.counts or not all(self._scheme.takes(call.raw_id) for call in calls):
+                raise NotPlain
+            for call in calls:
+                call.sent_id = call.raw_id
+            return
+        for ordinal, call in enumerate(calls):
+            call.sent_id = made = self._made(call, call.name, ordinal)
+            self._taken.add(made)
+
+    def anew(self) -> IdMap:
+        """A map of the same kind with nothing in it."""
+        return IdMap(self._scheme, provider=self._provider, policy=self._policy, repeats=self._repeats)
 
     def render(self, call_id: str) -> str:
         """The target's id of a call that was assigned one."""

@@ -14,6 +14,7 @@ from segue.wire.base import Wire
 from segue.wire.idmap import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
 from segue.wire.openai_chat.dialect import ChatDialect, left_out
+from segue.wire.openai_chat.plain import chat_lane
 from segue.wire.openai_chat.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.openai_chat.request import BODY_KEYS, ITEM_KEYS, parse_request, render_request
 
@@ -42,6 +43,7 @@ def make_wire(dialect: ChatDialect) -> Wire:
         item_keys=ITEM_KEYS,
         custom_tools=dialect.custom_tools,
         on=None if dialect.kind == "wire" else "openai-chat",
+        lane=chat_lane(dialect),
     )
 
 
