@@ -15,7 +15,10 @@ from segue.canonical.blocks import ToolCall
 from segue.canonical.jsontext import write_sorted
 
 __all__ = [
+    "NO_IDS",
     "canonical_tool_id",
+    "hashed_tool_id",
+    "hashed_tool_ids",
     "is_canonical",
     "normalize_to_anthropic_tool_id",
     "normalize_to_history_tool_id",
@@ -24,11 +27,13 @@ __all__ = [
     "reply_key",
     "reply_text",
     "short_hash",
+    "short_hashes",
     "turn_key",
 ]
 
 _PREFIX = "hist_tool_"
 _WELL_FORMED = re.compile(r"hist_tool_[A-Za-z0-9_-]{1,54}")
+NO_IDS = frozenset({"", "null"})
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
@@ -36,6 +41,13 @@ def short_hash(text: str | bytes, length: int = 24) -> str:
     """The first characters of base64url(sha256(text)); 40 at most."""
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     return b2a_base64(sha256(data).digest()[:30], newline=False)[:length].translate(_URL_SAFE).decode()
+
+
+def short_hashes(texts: Sequence[bytes], length: int) -> list[str]:
+    """`short_hash` of many texts; `length` is a multiple of four."""
+    digests = b"".join([sha256(text).digest()[: length // 4 * 3] for text in texts])
+    hashes = b2a_base64(digests).translate(_URL_SAFE).decode()
+    return [hashes[start : start + length] for start in range(0, length * len(texts), length)]
 
 
 def is_canonical(value: str | None) -> bool:
@@ -61,20 +73,28 @@ def hashed_tool_id(
     provider: str | None, raw_id: str | None, tool_name: str | None, turn_key: str | None, call_index: int | None
 ) -> str:
     """The hash, also of a raw id that is canonical itself: for its repetition in another place."""
-    index = "" if call_index is None else call_index
-    text = f"{provider or ''}|{raw_id or ''}|{tool_name or ''}|{turn_key or ''}|{index}"
-    if "\\" in text or text.count("|") > 4:
-        text = "|".join([*(_escaped(part) for part in (provider, raw_id, tool_name, turn_key)), str(index)])
-    return _PREFIX + short_hash(text)
+    index = None if call_index is None else str(call_index)
+    return _PREFIX + short_hash("|".join(map(_escaped, (provider, raw_id, tool_name, turn_key, index))))
+
+
+def hashed_tool_ids(provider: str, calls: Sequence[tuple[str, str, str, int]]) -> list[str]:
+    """`hashed_tool_id` of many calls: raw id, tool name, turn key and call index of each."""
+    texts = [f"{provider}|{raw_id}|{tool_name}|{key}|{index}" for raw_id, tool_name, key, index in calls]
+    joined = "".join(texts)
+    if "\\" in joined or joined.count("|") > 4 * len(texts):
+        return [hashed_tool_id(provider, *call) for call in calls]
+    return [_PREFIX + hashed for hashed in short_hashes([text.encode() for text in texts], 24)]
 
 
 def _escaped(part: str | None) -> str:
-    return part.replace("\\", "\\\\").replace("|", "\\|") if part else ""
+    if not part:
+        return ""
+    return part.replace("\\", "\\\\").replace("|", "\\|") if "\\" in part or "|" in part else part
 
 
 def raw_id_or_none(value: object) -> str | None:
     """The id that a wire gave: absent, null, `""` and the text `"null"` mean none."""
-    return value if isinstance(value, str) and value not in ("", "null") else None
+    return value if isinstance(value, str) and value not in NO_IDS else None
 
 
 def reply_key(calls: Sequence[ToolCall]) -> str:

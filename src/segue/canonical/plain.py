@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from segue.canonical.ids import hashed_tool_id, is_canonical, raw_id_or_none, reply_text, short_hash, turn_key
+from segue.canonical.ids import NO_IDS, hashed_tool_ids, is_canonical, reply_text, short_hashes, turn_key
 from segue.canonical.jsontext import MAX_DEPTH, depth_of
 
 __all__ = ["Call", "Content", "Event", "NotPlain", "Plain", "Turn", "Words", "checked_words", "name_calls"]
@@ -36,7 +36,8 @@ class Call(Struct, gc=False):
 
 
 class Turn(Struct, gc=False):
-    """A reply and the results of its calls, in call order. `failed` are the positions of results that are errors.
+    """A reply and the results of its calls, in call order. `failed` are the positions of results that are errors,
+    `listed` says whether some result is a list of parts.
 
     Of reasoning only the number of blocks is kept: nobody but its maker may have it, and to its maker it goes as it is.
     `reasoning` is a placeholder for it where the target insists on one.
@@ -46,6 +47,7 @@ class Turn(Struct, gc=False):
     calls: list[Call]
     results: list[Content]
     failed: tuple[int, ...] = ()
+    listed: bool = False
     thoughts: int = 0
     reasoning: str | None = None
 
@@ -81,17 +83,20 @@ def checked_words(content: Content) -> Content:
 
 def name_calls(events: Iterable[Event], provider: str) -> list[Call]:
     """All calls, with the ids that pairing would give them: each raw id is the only one of its kind."""
-    named: list[Call] = []
-    for event in events:
-        if type(event) is Turn and (calls := event.calls):
-            text = reply_text([[call.raw_id, call.name, call.arguments] for call in calls])
-            if depth_of(text) > MAX_DEPTH // 2:
-                raise NotPlain
-            key = turn_key(short_hash(text, 16), 0)
-            for index, call in enumerate(calls):
-                call.id = hashed_tool_id(provider, call.raw_id, call.name, key, index)
-            named += calls
-    raw_ids = {call.raw_id for call in named}
-    if len(raw_ids) < len(named) or not all(map(raw_id_or_none, raw_ids)) or any(map(is_canonical, raw_ids)):
+    turns = [event.calls for event in events if type(event) is Turn and event.calls]
+    replies = [reply_text([[call.raw_id, call.name, call.arguments] for call in calls]) for calls in turns]
+    if any(len(reply) > MAX_DEPTH and depth_of(reply) > MAX_DEPTH // 2 for reply in replies):
         raise NotPlain
+    keys = [turn_key(key, 0) for key in short_hashes(replies, 16)]
+    named = [call for calls in turns for call in calls]
+    raw_ids = {call.raw_id for call in named}
+    if len(raw_ids) < len(named) or not raw_ids.isdisjoint(NO_IDS) or any(map(is_canonical, raw_ids)):
+        raise NotPlain
+    places = [
+        (call.raw_id, call.name, key, index)
+        for calls, key in zip(turns, keys, strict=True)
+        for index, call in enumerate(calls)
+    ]
+    for call, call_id in zip(named, hashed_tool_ids(provider, places), strict=True):
+        call.id = call_id
     return named

@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from segue.canonical.jsontext import MAX_DEPTH, depth_of, write
+from segue.canonical.jsontext import MAX_DEPTH, depth_of, write, write_large
 from segue.canonical.plain import Call, NotPlain, Plain, Turn, name_calls
 from segue.carry import Asked, Carried, carry, unsaid_items
 from segue.errors import SegueError
@@ -85,7 +85,7 @@ def _express(data: bytes, asked: Asked, *, thrifty: bool) -> Express:
     else:
         raise NotPlain
     tell_of_all(said.report, few, many, unsaid_items(carried.request, asked.target), asked.target)
-    return Express(body.source, write(said.body), said.names, said.report)
+    return Express(body.source, write_large(said.body, len(data)), said.names, said.report)
 
 
 # ------------------------------------------------------------------------------------------------------- taking apart

@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
-from segue.canonical.plain import NotPlain, Plain, Words
+from segue.canonical.plain import Event, NotPlain, Plain, Turn, Words
 
 __all__ = ["sample_places"]
 
 
 def sample_places(whole: Plain, length: int) -> list[int]:
-    """The places of the items that show all there is: each kind of event with the one before it, each tool, the ends."""
+    """The places of the items that show all there is.
+
+    That is each kind of event behind each other kind, each trait that a turn can have, each tool, and both ends.
+    """
     events = whole.events
     if not events:
         raise NotPlain
     chosen = {0, len(events) - 1}
-    kinds: set[object] = set()
+    shapes: set[object] = set()
     tools: set[str] = set()
-    before: object = None
+    known: set[object] = set()
+    before: Event | None = None
     spoken = 0
     for index, event in enumerate(events):
-        content = type(event.content)
         if isinstance(event, Words):
-            kind = (before, content)
-            before, spoken = Words, index
+            spoken, calls = index, ()
+            shape: object = (_kind(before), type(event.content))
         else:
-            lists, empty = list in map(type, event.results), "" in event.results
-            kind = (before, content, event.thoughts > 0, len(event.calls) > 1, bool(event.failed), lists, empty)
-            before = bool(event.calls)
-            for call in event.calls:
-                if call.name not in tools:
-                    tools.add(call.name)
-                    chosen.add(index)
-        if kind not in kinds:
-            kinds.add(kind)
-            chosen |= {index - 1, index}
+            calls = event.calls
+            marks = (event.thoughts > 0, event.failed, event.listed, "" in event.results)
+            shape = (_kind(before), type(event.content), len(calls), marks)
+        if shape not in shapes or not tools.issuperset([call.name for call in calls]):
+            tools.update([call.name for call in calls])
+            shapes.add(shape)
+            traits = _traits(before, event)
+            if not known.issuperset(traits):
+                known.update(traits)
+                chosen |= {index - 1, index}
+        before = event
     # What opens the last exchange decides whether reasoning may be asked for.
     chosen |= {spoken, spoken + 1}
     stops = [*whole.starts[1:], length]
@@ -42,3 +46,14 @@ def sample_places(whole: Plain, length: int) -> list[int]:
     return places
 
 
+def _kind(event: Event | None) -> object:
+    return bool(event.calls) if isinstance(event, Turn) else type(event)
+
+
+def _traits(before: Event | None, event: Event) -> set[object]:
+    traits: set[object] = {(_kind(before), _kind(event)), (_kind(event), type(event.content))}
+    if isinstance(event, Turn):
+        traits |= {("tool", call.name) for call in event.calls}
+        traits |= {("result", result and type(result)) for result in event.results}
+        traits |= {("several", len(event.calls) > 1), ("failed", bool(event.failed)), ("thoughts", event.thoughts > 0)}
+    return traits

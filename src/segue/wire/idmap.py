@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Protocol
 
 from msgspec import Struct
@@ -21,6 +22,10 @@ from segue.render.transcript import Transcript
 __all__ = ["IdMap", "IdScheme", "Named", "kimi_scheme", "prefix_scheme"]
 
 _CANONICAL_PREFIX = "hist_tool_"
+_HASHED = 24
+
+
+_compiled = cache(re.compile)
 
 
 class Named(Protocol):
@@ -38,9 +43,11 @@ class IdScheme(Struct, frozen=True):
     make: Callable[[Named, str, int, int], str]
     counts: bool = False
     """Whether ids hold an index: then an index that is taken counts up, whatever the name."""
+    prefix: str | None = None
+    """Where all there is to an id is this and the suffix of a hashed canonical id."""
 
     def takes(self, raw_id: str) -> bool:
-        return re.fullmatch(self.lawful, raw_id) is not None
+        return _compiled(self.lawful).fullmatch(raw_id) is not None
 
 
 def _suffix(call_id: str) -> str:
@@ -58,7 +65,8 @@ def prefix_scheme(name: str, prefix: str, *, limit: int, lawful: str) -> IdSchem
             suffix = short_hash(suffix)
         return prefix + suffix
 
-    return IdScheme(name, lawful, make)
+    whole = len(prefix) + _HASHED <= limit
+    return IdScheme(name, lawful, make, prefix=prefix if whole else None)
 
 
 def kimi_scheme() -> IdScheme:
@@ -150,6 +158,10 @@ class IdMap:
                 raise NotPlain
             for call in calls:
                 call.sent_id = call.raw_id
+            return
+        if (prefix := self._scheme.prefix) is not None:
+            for call in calls:
+                call.sent_id = prefix + call.id[len(_CANONICAL_PREFIX) :]
             return
         for ordinal, call in enumerate(calls):
             call.sent_id = made = self._made(call, call.name, ordinal)

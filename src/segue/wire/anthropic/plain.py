@@ -68,23 +68,23 @@ _Item: TypeAlias = _User | _Assistant
 
 def _read(items: list[_Item]) -> Plain:
     plain = Plain([], [], unsaid={"cache_control": 0})
-    calls: list[Call] = []
+    waiting: Turn | None = None
     for position, item in enumerate(items):
-        if type(item) is _Assistant:
-            if calls:
+        if isinstance(item, _Assistant):
+            if waiting is not None:
                 raise NotPlain
             turn = _read_reply(item, plain)
-            calls = turn.calls
             plain.starts.append(position)
             plain.events.append(turn)
+            waiting = turn if turn.calls else None
         else:
-            words = _read_user(cast("_User", item), calls, plain)
+            words = _read_user(item, waiting, plain)
             if words is not None:
                 # Words in one message with results are of the item at which the turn began.
-                plain.starts.append(position + 1 if calls else position)
+                plain.starts.append(position if waiting is None else position + 1)
                 plain.events.append(Words(checked_words(words)))
-            calls = []
-    if calls:
+            waiting = None
+    if waiting is not None:
         raise NotPlain
     return plain
 
@@ -96,18 +96,15 @@ def _read_reply(item: _Assistant, plain: Plain) -> Turn:
     calls: list[Call] = []
     thoughts = 0
     for block in item.content:
-        kind = type(block)
-        if kind is _ToolUse:
-            block = cast("_ToolUse", block)
+        if isinstance(block, _ToolUse):
             calls.append(Call(block.id, block.name, block.input))
-        elif kind is _Text and not calls:
-            block = cast("_Text", block)
-            texts.append(block.text)
-        elif kind is _Text:
-            raise NotPlain
-        else:
+        elif not isinstance(block, _Text):
             thoughts += 1
             continue
+        elif calls:
+            raise NotPlain
+        else:
+            texts.append(block.text)
         if block.cache_control:
             plain.unsaid["cache_control"] += 1
     if not calls or texts:
@@ -115,33 +112,38 @@ def _read_reply(item: _Assistant, plain: Plain) -> Turn:
     return Turn(texts or None, calls, [], thoughts=thoughts)
 
 
-def _read_user(item: _User, calls: list[Call], plain: Plain) -> Content | None:
-    """The words of a message. The results in it go to the turn that waits for them."""
-    if isinstance(item.content, str):
-        if calls:
-            raise NotPlain
-        return item.content
-    turn = plain.events[-1] if calls else None
-    results = cast("Turn", turn).results if calls else []
-    for block, call in zip(item.content, calls, strict=False):
+def _read_user(item: _User, turn: Turn | None, plain: Plain) -> Content | None:
+    """The words of a message. The results at its head go to the turn that waits for them."""
+    content = item.content
+    if turn is None:
+        return content if isinstance(content, str) else _read_texts(content, plain)
+    if isinstance(content, str) or len(content) < len(turn.calls):
+        raise NotPlain
+    for index, call in enumerate(turn.calls):
+        block = content[index]
         if type(block) is not _ToolResult or block.tool_use_id != call.raw_id:
             raise NotPlain
-        if block.is_error is True:
-            cast("Turn", turn).failed += (len(results),)
+        if block.is_error:
+            turn.failed += (index,)
         if block.cache_control:
             plain.unsaid["cache_control"] += 1
-        content = block.content
-        results.append(content if isinstance(content, str) else checked_words([part.text for part in content]))
-    if len(results) != len(calls):
-        raise NotPlain
-    words: list[str] = []
-    for block in item.content[len(calls) :]:
+        result = block.content
+        if not isinstance(result, str):
+            result, turn.listed = checked_words([part.text for part in result]), True
+        turn.results.append(result)
+    words = content[len(turn.calls) :]
+    return _read_texts(words, plain) if words else None
+
+
+def _read_texts(blocks: Sequence[_Spoken], plain: Plain) -> list[str]:
+    texts: list[str] = []
+    for block in blocks:
         if type(block) is not _Text:
             raise NotPlain
-        words.append(block.text)
         if block.cache_control:
             plain.unsaid["cache_control"] += 1
-    return words if words or not calls else None
+        texts.append(block.text)
+    return texts
 
 
 # ------------------------------------------------------------------------------------------------------------- writing
@@ -151,25 +153,27 @@ def _write(events: Sequence[Event]) -> list[_Item]:
     items: list[_Item] = []
     results: list[_Spoken] = []
     for event in events:
-        if type(event) is Words:
+        if isinstance(event, Words):
             if results:
                 results += _texts(event.content)
                 results = []
             else:
                 items.append(_User(event.content if isinstance(event.content, str) else [*_texts(event.content)]))
             continue
-        turn = cast("Turn", event)
-        results = []
-        if isinstance(turn.content, str) and not turn.calls:
-            items.append(_Assistant(turn.content))
+        if not event.calls:
+            results = []
+            items.append(_Assistant(event.content if isinstance(event.content, str) else [*_texts(event.content or "")]))
             continue
-        calls = [_ToolUse(call.sent_id, call.name, call.arguments) for call in turn.calls]
-        items.append(_Assistant([*_texts(turn.content or []), *calls]))
-        for index, (call, result) in enumerate(zip(turn.calls, turn.results, strict=True)):
-            failed = True if index in turn.failed else UNSET
-            results.append(_ToolResult(call.sent_id, result if isinstance(result, str) else _texts(result), failed))
-        if results:
-            items.append(_User(results))
+        texts = [] if event.content is None else _texts(event.content)
+        items.append(_Assistant([*texts, *[_ToolUse(call.sent_id, call.name, call.arguments) for call in event.calls]]))
+        results = [
+            _ToolResult(call.sent_id, result if isinstance(result, str) else _texts(result))
+            for call, result in zip(event.calls, event.results, strict=True)
+        ]
+        for index in event.failed:
+            cast("_ToolResult", results[index]).is_error = True
+        # The human's next words will stand behind them in the same list.
+        items.append(_User(results))
     return items
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any, Literal, TypeAlias, cast
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -100,11 +100,11 @@ def _read(items: list[_Item], *, dialect: ChatDialect) -> Plain:
     while position < len(items):
         item = items[position]
         starts.append(position)
-        if type(item) is _Assistant:
+        if isinstance(item, _Assistant):
             turn = _read_turn(item, items[position + 1 : position + 1 + len(item.tool_calls or ())], dialect)
             events.append(turn)
             position += 1 + len(turn.calls)
-        elif type(item) is _User:
+        elif isinstance(item, _User):
             events.append(Words(checked_words(_texts(item.content))))
             position += 1
         else:
@@ -122,17 +122,21 @@ def _read_turn(item: _Assistant, answers: list[_Item], dialect: ChatDialect) -> 
         checked_words(content)
     elif not item.tool_calls:
         raise NotPlain
-    calls = [
-        Call(call.id, call.function.name, _arguments.decode(call.function.arguments)) for call in item.tool_calls or ()
-    ]
-    results: list[Content] = []
+    entries = item.tool_calls or ()
+    calls = [Call(entry.id, entry.function.name, _arguments.decode(entry.function.arguments)) for entry in entries]
+    if len(answers) < len(calls):
+        raise NotPlain
+    turn = Turn(content, calls, [], thoughts=_thoughts(item, dialect))
     for call, answer in zip(calls, answers, strict=True):
         if type(answer) is not _Result or answer.tool_call_id != call.raw_id:
             raise NotPlain
         if answer.name is not UNSET and answer.name != call.name:
             raise NotPlain
-        results.append(answer.content if isinstance(answer.content, str) else checked_words(_texts(answer.content)))
-    return Turn(content, calls, results, thoughts=_thoughts(item, dialect))
+        result = answer.content
+        if not isinstance(result, str):
+            result, turn.listed = checked_words(_texts(result)), True
+        turn.results.append(result)
+    return turn
 
 
 def _thoughts(item: _Assistant, dialect: ChatDialect) -> int:
@@ -146,17 +150,18 @@ def _thoughts(item: _Assistant, dialect: ChatDialect) -> int:
 def _write(events: Sequence[Event], *, dialect: ChatDialect) -> list[_Item]:
     items: list[_Item] = []
     for event in events:
-        if type(event) is Words:
+        if isinstance(event, Words):
             items.append(_User(_parts(event.content)))
             continue
-        turn = cast("Turn", event)
-        content = None if turn.content is None else _parts(turn.content)
+        content = None if event.content is None else _parts(event.content)
         calls = [
-            _Call(call.sent_id, "function", _Function(call.name, write_text(call.arguments))) for call in turn.calls
+            _Call(call.sent_id, "function", _Function(call.name, write_text(call.arguments))) for call in event.calls
         ]
-        items.append(_Assistant(content, turn.reasoning, calls or None))
-        for call, result in zip(turn.calls, turn.results, strict=True):
-            items.append(_Result(call.sent_id, _parts(result), call.name if dialect.named_results else UNSET))
+        items.append(_Assistant(content, event.reasoning, calls or None))
+        items += [
+            _Result(call.sent_id, _parts(result), call.name if dialect.named_results else UNSET)
+            for call, result in zip(event.calls, event.results, strict=True)
+        ]
     return items
 
 
