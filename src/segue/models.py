@@ -16,7 +16,10 @@ __all__ = ["Model", "identify", "same_model"]
 
 
 class Model(msgspec.Struct, frozen=True):
-    """What a name says. `version` is `()` where the name has none; compare it with tuples: `(4, 6)`."""
+    """What a name says. `version` is `()` where the name has none; compare it with tuples: `(4, 6)`.
+
+    A name that always means the newest model (`gemini-flash-latest`) has a version above all others.
+    """
 
     name: str
     family: str = ""
@@ -55,6 +58,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "grok": ("grok", ""),
 }
 _CLAUDE_LINES = frozenset({"opus", "sonnet", "haiku", "fable", "instant", "mythos"})
+_NEWEST = (99,)
 _TOKEN = re.compile(r"[a-z]+|\d+")
 _ALWAYS_THINKS_FROM = {"kimi": (2, 5)}
 
@@ -89,6 +93,11 @@ def _kimi_line(tokens: list[str]) -> str:
     return ""
 
 
+def _gemini_line(tokens: list[str]) -> str:
+    line = next((word for word in tokens if word in ("flash", "pro")), "")
+    return "flash-lite" if line == "flash" and "lite" in tokens else line
+
+
 def identify(name: object) -> Model:
     """Family, line and version of a model name; what is no name, or not a known one, has neither."""
     return _identify(name) if isinstance(name, str) and name else Model("")
@@ -114,6 +123,9 @@ def _identify(name: str) -> Model:
         line = kimi_line or line
         position = tokens.index("k") if kimi_line else position
     version = _version(tokens, position)
+    if family == "gemini":
+        line = _gemini_line(tokens)
+        version = version or (_NEWEST if "latest" in tokens else ())
     thinking = "thinking" in tokens or "reasoner" in tokens
     if family in _ALWAYS_THINKS_FROM and line.startswith("k"):
         thinking = thinking or version >= _ALWAYS_THINKS_FROM[family]

@@ -11,12 +11,24 @@ import pytest
 from segue import conformance
 from segue.conformance import kimi, openai_chat
 
-from . import bodies_anthropic, bodies_chat, bodies_kimi
+from . import bodies_anthropic, bodies_chat, bodies_gemini, bodies_gemini_tools, bodies_kimi, bodies_responses
 from .case import Case
 
 RULEBOOK = json.loads((Path(__file__).parents[1] / "data" / "rules.json").read_text("utf-8"))
-PREFIX = {"anthropic": "ANT-", "kimi": "KIM-", "openai-chat": "OAI-CHAT-"}
-CASES = {"anthropic": bodies_anthropic.CASES, "kimi": bodies_kimi.CASES, "openai-chat": bodies_chat.CASES}
+PREFIX = {
+    "anthropic": "ANT-",
+    "gemini": "GEM-",
+    "kimi": "KIM-",
+    "openai-chat": "OAI-CHAT-",
+    "openai-responses": "OAI-RESP-",
+}
+CASES = {
+    "anthropic": bodies_anthropic.CASES,
+    "gemini": (*bodies_gemini.CASES, *bodies_gemini_tools.CASES),
+    "kimi": bodies_kimi.CASES,
+    "openai-chat": bodies_chat.CASES,
+    "openai-responses": bodies_responses.CASES,
+}
 ROWS = [(api, case) for api, cases in CASES.items() for case in cases]
 NAMED = [pytest.param(api, case, id=f"{api} {case.name}") for api, case in ROWS]
 
@@ -66,7 +78,7 @@ def test_shared_checks_exist() -> None:
     assert {rule.name for rule in openai_chat.BOOK.rules} >= kimi.SHARED.keys()
 
 
-# The rulebook quotes fragments; these two put them into a body in which they can stand.
+# The rulebook quotes fragments; these put them into a body in which they can stand.
 def _chat_body(rule: str, example: Any) -> dict[str, object]:
     c = bodies_chat
     if rule == "OAI-CHAT-17":
@@ -98,6 +110,29 @@ def _anthropic_body(rule: str, example: Any) -> dict[str, object]:
     return a.body(*asks, example, *goes_on)
 
 
+def _responses_body(_rule: str, example: Any) -> dict[str, object]:
+    if isinstance(example, list):
+        return bodies_responses.body(*example)
+    return example if "input" in example and "type" not in example else bodies_responses.body(example)
+
+
+def _gemini_body(_rule: str, example: Any) -> dict[str, object]:
+    g = bodies_gemini
+    if isinstance(example, list):
+        return {"contents": example}
+    if "functionResponse" in example:
+        return g.body(g.model(g.call(id="a")), g.user(example))
+    if "functionCall" in example:
+        return g.body(g.model(example), g.user(g.response()))
+    if "thoughtSignature" in example:
+        return g.body(g.model({**g.TEXT, **example}), g.Q)
+    if "parts" not in example:
+        return g.declares(example)
+    asks = [g.model(g.call())] if example.get("role") == "user" else []
+    return g.body(*asks, example, g.user(g.response()))
+
+
+BODIES = {"anthropic": _anthropic_body, "gemini": _gemini_body, "openai-responses": _responses_body}
 EXAMPLES = [
     pytest.param(api, rule["id"], rule["violation_example"], id=rule["id"])
     for api, prefix in PREFIX.items()
@@ -109,5 +144,5 @@ MODELS = {"ANT-23": "claude-haiku-4-5", "KIM-04": "kimi-k2-thinking", "KIM-08": 
 
 @pytest.mark.parametrize(("api", "rule", "example"), EXAMPLES)
 def test_rulebook_example_is_noticed(api: str, rule: str, example: object) -> None:
-    body = _anthropic_body(rule, example) if api == "anthropic" else _chat_body(rule, example)
+    body = BODIES.get(api, _chat_body)(rule, example)
     assert rule in {violation.rule for violation in conformance.judge(body, api, model=MODELS.get(rule))}

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from segue.conformance import anthropic, kimi, openai_chat
+from segue.conformance import anthropic, gemini, kimi, openai_chat, openai_responses
 from segue.conformance.anthropic.request import AnthropicRequest
 from segue.conformance.chat import ChatRequest
+from segue.conformance.gemini.request import GeminiRequest
+from segue.conformance.openai_responses.request import ResponsesRequest
 from segue.conformance.rule import Book, Finding, Holds, Rule, Severity, Verdict, Violation
 from segue.conformance.values import is_object, kind, listed, quoted
 from segue.errors import InputError
 
 __all__ = ["Finding", "Holds", "Rule", "Severity", "Verdict", "Violation", "apis", "judge", "rules", "unshowable"]
 
-_BOOKS: Mapping[str, Book[AnthropicRequest] | Book[ChatRequest]] = {
-    book.api: book for book in (anthropic.BOOK, kimi.BOOK, openai_chat.BOOK)
+AnyBook = Book[AnthropicRequest] | Book[ChatRequest] | Book[GeminiRequest] | Book[ResponsesRequest]
+AnyRule = Rule[AnthropicRequest] | Rule[ChatRequest] | Rule[GeminiRequest] | Rule[ResponsesRequest]
+
+_BOOKS: Mapping[str, AnyBook] = {
+    book.api: book for book in (anthropic.BOOK, gemini.BOOK, kimi.BOOK, openai_chat.BOOK, openai_responses.BOOK)
 }
 
 
@@ -38,7 +43,7 @@ def judge(body: Mapping[str, object], api: str, *, model: str | None = None) -> 
     return book.judge(body, model)
 
 
-def rules(api: str) -> tuple[Rule[AnthropicRequest] | Rule[ChatRequest], ...]:
+def rules(api: str) -> tuple[AnyRule, ...]:
     """The table of checks: number, name, what it says, severity, and the models it holds for."""
     return _book(api).rules
 
@@ -48,7 +53,7 @@ def unshowable(api: str) -> Mapping[str, str]:
     return _book(api).unshowable
 
 
-def _book(api: str) -> Book[AnthropicRequest] | Book[ChatRequest]:
+def _book(api: str) -> AnyBook:
     if api not in _BOOKS:
         raise InputError(f"no rules for the API {quoted(api)}; known are {listed(apis())}", path="api")
     return _BOOKS[api]

@@ -134,9 +134,9 @@ _INDEX = re.compile(r"\[(\d+)\]")
 
 
 def _place(violation: Violation) -> tuple[bool, list[int]]:
-    """Sort key: what stands outside the messages first, then the messages in their order."""
+    """Sort key: what stands outside the messages, items or contents first, then these in their order."""
     path = violation.path
-    return path.startswith("messages"), [int(index) for index in _INDEX.findall(path)]
+    return path.startswith(("messages", "input", "contents")), [int(index) for index in _INDEX.findall(path)]
 
 
 class Book(msgspec.Struct, Generic[R], frozen=True):

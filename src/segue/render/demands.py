@@ -20,8 +20,9 @@ class Demands(Struct, frozen=True):
     provider: str
     """Who makes ids and reasoning there."""
 
-    results: Literal["each", "joint"] = "each"
-    """One message a result, or all results of a turn in one message with the human's words after them."""
+    results: Literal["each", "joint", "alone"] = "each"
+    """One message a result; all results of a turn in one message with the human's words after them; or all in one
+    message with nothing else in it."""
     by_position: bool = False
     """Results are paired with calls by their order; an id that fits no call does not matter."""
     loose_without_id: bool = False
@@ -33,6 +34,9 @@ class Demands(Struct, frozen=True):
     """The pattern of tool names that go home as they are."""
     alternation: Literal["free", "merged"] = "free"
     """`merged`: neighbours of one role count as one message, so abroad they are made one."""
+    calls_after_user: bool = False
+    """A message with calls must stand right behind a human's words or results: at home, too, it is made one with the
+    replies before it."""
     bridge: bool = False
     """An assistant must stand between a result and the human's next words."""
     first: Literal["any", "human"] = "any"
@@ -42,6 +46,10 @@ class Demands(Struct, frozen=True):
     """Whether a prefill is lawful while reasoning is switched on."""
     blank_ending: bool = True
     """Whether a prefill may end in white space."""
+    pauses: bool = True
+    """Whether the end may be a tool that the provider runs itself."""
+    own_hosted: str = r"[\s\S]*"
+    """The pattern of tools run by the provider that go home as they are."""
 
     system: Literal["top", "inline"] = "inline"
     later_system: Literal["developer", "system", "text"] = "developer"
@@ -51,11 +59,18 @@ class Demands(Struct, frozen=True):
     reasons: bool = True
     """Whether the model reasons at all."""
     reasoning_bound: Literal["provider", "model", "prefix"] = "provider"
+    reasoning_whole: bool = True
+    """All reasoning of a message goes back, or none of it; else each block is judged by itself."""
+    own_signature: str = r"[\s\S]*"
+    """The pattern of signatures that the target may have made."""
     reasoning_alone: bool = True
     """Whether a message may hold reasoning and nothing else."""
-    reasoning_on_calls: Literal["never", "asked", "default"] = "never"
-    """Every message with calls must carry reasoning (a placeholder where there is none): while it is asked for, or
-    unless it is switched off."""
+    reasoning_on_calls: Literal["never", "asked", "default", "always"] = "never"
+    """Every message with calls must carry reasoning (a placeholder where there is none): while it is asked for, unless
+    it is switched off, or in any case."""
+    placeholder_signature: str = ""
+    """What the target takes for a signature of its own on the first call of a message; without it the placeholder is a
+    text at the beginning."""
     reasoning_refuses_tools: bool = False
     """Reasoning can't be asked for beside declared functions."""
     reasoning_opens_loop: bool = False
@@ -77,6 +92,8 @@ class Demands(Struct, frozen=True):
     media_ai: frozenset[str] = frozenset()
     media_results: frozenset[str] = frozenset()
     media_in_errors: bool = True
+    urls_in_results: bool = True
+    """Whether media in results may be given by URL."""
     text_results: bool = False
     """Results hold text and nothing else, not even what nobody knows."""
     tools_wanted: Literal["never", "abroad", "always"] = "never"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -10,7 +11,7 @@ from segue.canonical.blocks import Block, Message, State, Text, Thinking, ToolCa
 from segue.canonical.jsontext import write_text
 from segue.canonical.pairing import same_content
 from segue.render.demands import TEXTS
-from segue.render.draft import Draft, regrouped
+from segue.render.draft import Draft, regrouped, runs
 
 __all__ = ["complete", "hosted", "orphans", "place", "settle", "speakers"]
 
@@ -28,12 +29,24 @@ def speakers(draft: Draft) -> Draft:
         return regrouped(message, lambda block: _speaker(block, message))
 
     made: list[Message] = []
-    for message in draft.messages:
+    for message in _one_reply_a_turn(draft):
         pieces = parts(message)
         if len(pieces) > 1 or pieces[0] is not message:
             draft.report.add("moved", "calls, reasoning or results stood in a message of somebody else")
         made += pieces
     return draft.with_messages(made)
+
+
+def _one_reply_a_turn(draft: Draft) -> Iterator[Message]:
+    """The messages, with a reply that its wire wrote as several of one turn put together."""
+    for run in runs(draft.messages, _of_one_turn):
+        if len(run) > 1:
+            draft.report.add("moved", "messages that are one reply were put together")
+        yield run[0].holding(tuple(block for message in run for block in message.blocks)) if len(run) > 1 else run[0]
+
+
+def _of_one_turn(last: Message, message: Message) -> bool:
+    return last.speaker == message.speaker == "ai" and last.turn_key is not None and last.turn_key == message.turn_key
 
 
 def _in_reply(block: Block) -> str:
@@ -80,6 +93,8 @@ def _ran_abroad(draft: Draft) -> frozenset[str]:
         for block in message.blocks:
             run_id = _hosted_id(block)
             whole = draft.at_home(block) and block.native is not None and block.native.intact
+            # GEM-24
+            whole = whole and re.fullmatch(draft.demands.own_hosted, _tool_of(block)) is not None
             # ANT-09: the result stands behind its call, before the user speaks again.
             if run_id and (not whole or (isinstance(block, ToolResponse) and run_id not in running)):
                 found.add(run_id)
@@ -92,6 +107,10 @@ def _hosted_id(block: Block) -> str:
     if isinstance(block, ToolCall) and block.kind == "hosted":
         return block.id
     return block.call_id if isinstance(block, ToolResponse) and block.hosted else ""
+
+
+def _tool_of(block: Block) -> str:
+    return (block.name or "") if isinstance(block, ToolCall | ToolResponse) else ""
 
 
 def _as_pairs(draft: Draft, message: Message, abroad: frozenset[str], results: dict[str, Block]) -> list[Message]:

@@ -45,22 +45,30 @@ def reasoning(draft: Draft) -> Draft:
     """Reasoning goes back to who made it, whole; the rest is left out or told as text."""
 
     def kept(message: Message) -> Message:
-        if not thinks(message) or _stays(draft, message):
+        if not thinks(message):
             return message
-        return message.holding(tuple(made for block in message.blocks for made in _told(draft, block, _NOT_OWN)))
+        stays = {id(block) for block in _staying(draft, message)}
+        blocks: list[Block] = []
+        for block in message.blocks:
+            blocks += [block] if id(block) in stays else _told(draft, block, _NOT_OWN)
+        same = len(blocks) == len(message.blocks) and all(a is b for a, b in zip(blocks, message.blocks, strict=True))
+        return message if same else message.holding(tuple(blocks))
 
     return draft.with_messages(kept(message) for message in draft.messages)
 
 
-def _stays(draft: Draft, message: Message) -> bool:
-    """Whether all reasoning of a message may go back. ANT-25: all of it or none."""
+def _staying(draft: Draft, message: Message) -> list[Thinking]:
+    """The reasoning of a message that may go back."""
+    thoughts = [block for block in message.blocks if isinstance(block, Thinking)]
     if draft.policy.reasoning == "none":
-        return False
+        return []
     if not draft.demands.reasoning_alone and not any(_says_something(block) for block in message.blocks):
-        return False
+        return []
     if draft.demands.reasoning == "none":
-        return draft.at_home(message) and draft.policy.reasoning == "native"
-    return all(_is_own(draft, block) for block in message.blocks if isinstance(block, Thinking))
+        return thoughts if draft.at_home(message) and draft.policy.reasoning == "native" else []
+    own = [block for block in thoughts if _is_own(draft, block)]
+    # ANT-25: all of it or none
+    return [] if draft.demands.reasoning_whole and len(own) < len(thoughts) else own
 
 
 def _says_something(block: Block) -> bool:
@@ -69,6 +77,9 @@ def _says_something(block: Block) -> bool:
 
 def _is_own(draft: Draft, block: Thinking) -> bool:
     if block.origin.provider != draft.demands.provider:
+        return False
+    # GEM-18: a damaged signature is worse than none.
+    if block.signature and not re.fullmatch(draft.demands.own_signature, block.signature):
         return False
     if draft.demands.reasoning == "plain":
         return True
@@ -97,22 +108,44 @@ def _is_placeholder(block: Thinking) -> bool:
 
 
 def placeholders(draft: Draft) -> Draft:
-    """Where every message with calls must carry reasoning, one that has none gets a placeholder (KIM-04)."""
-    asked = draft.options.reasoning
-    wanted = draft.demands.reasoning_on_calls == "default" and (asked is None or asked.enabled is not False)
-    if not wanted and not (draft.demands.reasoning_on_calls == "asked" and draft.reasoning_on):
+    """Where every message with calls must carry reasoning, one that has none gets a placeholder (KIM-04, GEM-17).
+
+    Every turn gets it, also where only the current exchange is looked at: what was said once is never said otherwise.
+    """
+    if not _on_calls(draft):
         return draft
     origin = Origin(draft.demands.provider, draft.model, identity="absent")
+    signature = draft.demands.placeholder_signature
 
     def filled(message: Message) -> Message:
-        if not calls_of(message) or thinks(message):
+        calls = [(at, block) for at, block in enumerate(message.blocks) if draft.pairs_call(block)]
+        if not calls or (_is_signed(message, calls[0][0]) if signature else thinks(message)):
             return message
-        draft.report.add(
-            "reasoning", "a placeholder for reasoning that is not to be had", call_id=calls_of(message)[0].id
-        )
-        return message.holding((Thinking(TEXTS.no_reasoning, origin=origin), *message.blocks))
+        at, call = calls[0] if signature else (0, calls[0][1])
+        draft.report.add("reasoning", "a placeholder for reasoning that is not to be had", call_id=call.id)
+        made = Thinking("" if signature else TEXTS.no_reasoning, signature or None, origin=origin)
+        return message.holding((*message.blocks[:at], made, *message.blocks[at:]))
 
     return draft.with_messages(filled(message) for message in draft.messages)
+
+
+def _on_calls(draft: Draft) -> bool:
+    asked = draft.options.reasoning
+    match draft.demands.reasoning_on_calls:
+        case "never":
+            return False
+        case "asked":
+            return draft.reasoning_on
+        case "default":
+            return asked is None or asked.enabled is not False
+        case "always":
+            return True
+
+
+def _is_signed(message: Message, position: int) -> bool:
+    """Whether the block at this place has a signature before it: one without text or a fragment of its own."""
+    before = message.blocks[position - 1] if position else None
+    return isinstance(before, Thinking) and bool(before.signature) and not before.text and before.native is None
 
 
 def bound(draft: Draft) -> Draft:

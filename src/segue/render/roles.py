@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from itertools import filterfalse, takewhile
 
 import msgspec
 
 from segue.canonical.blocks import Block, Message, Text, ToolCall, ToolResponse, edited
 from segue.render.demands import TEXTS
-from segue.render.draft import Draft, thinks
+from segue.render.draft import Draft, runs, thinks
 
 __all__ = ["bridges", "ends", "grouping", "merging", "system_text"]
 
@@ -44,11 +43,15 @@ def _later(draft: Draft, message: Message) -> Message:
 
 def grouping(draft: Draft) -> Draft:
     """One message a result, or all results of a turn in one."""
-    if draft.demands.results == "each":
-        return draft.with_messages(part for message in draft.messages for part in _each(message))
-    return draft.with_messages(
-        _joined(run) for run in _runs(draft.messages, lambda last, message: _same_results(draft, last, message))
-    )
+    match draft.demands.results:
+        case "each":
+            return draft.with_messages(part for message in draft.messages for part in _each(message))
+        case "joint":
+            found = runs(draft.messages, lambda last, message: _same_results(draft, last, message))
+            return draft.with_messages(map(_joined, found))
+        case "alone":
+            found = runs(draft.messages, lambda last, message: last.speaker == message.speaker == "tool")
+            return draft.with_messages(part for run in found for part in _alone(draft, run))
 
 
 def _same_results(draft: Draft, last: Message, message: Message) -> bool:
@@ -57,18 +60,6 @@ def _same_results(draft: Draft, last: Message, message: Message) -> bool:
         and not (draft.at_home(last) and draft.at_home(message))
         and all(isinstance(block, ToolResponse) for block in last.blocks)
     )
-
-
-def _runs(messages: Iterable[Message], together: Callable[[Message, Message], bool]) -> Iterator[list[Message]]:
-    """Neighbours that belong together, as lists."""
-    run: list[Message] = []
-    for message in messages:
-        if run and not together(run[-1], message):
-            yield run
-            run = []
-        run.append(message)
-    if run:
-        yield run
 
 
 def _joined(run: list[Message]) -> Message:
@@ -87,21 +78,48 @@ def _each(message: Message) -> list[Message]:
     return [*parts, message.holding(words, speaker="human")] if words else parts
 
 
+def _alone(draft: Draft, run: list[Message]) -> list[Message]:
+    """All results of a run in one message, the words that stood among them in another one behind it."""
+    message = _joined(run)
+    results = tuple(block for block in message.blocks if isinstance(block, ToolResponse))
+    words = tuple(block for block in message.blocks if not isinstance(block, ToolResponse))
+    if run[0].speaker != "tool" or (len(run) == 1 and not words):
+        return run
+    if all(draft.at_home(part) for part in run):
+        draft.report.add("moved", "results were put into one message with nothing else in it")
+    return [message.holding(results), *([message.holding(words, speaker="human")] if words else [])]
+
+
 def merging(draft: Draft) -> Draft:
     """Neighbours of one role become one message where the target counts them so; what is at home stays as it is."""
     if draft.demands.alternation == "free":
         return draft
-    return draft.with_messages(
-        _joined(run) for run in _runs(draft.messages, lambda last, message: _one_role(draft, last, message))
-    )
+    if draft.demands.calls_after_user:
+        replies = runs(draft.messages, lambda last, message: last.speaker == message.speaker == "ai")
+        draft = draft.with_messages(part for run in replies for part in _one_reply(draft, run))
+    found = runs(draft.messages, lambda last, message: _one_role(draft, last, message))
+    return draft.with_messages(map(_joined, found))
+
+
+def _one_reply(draft: Draft, run: list[Message]) -> list[Message]:
+    if len(run) == 1 or not _asks(draft, run):
+        return run
+    if all(draft.at_home(message) for message in run):
+        draft.report.add("moved", "a reply with calls was made one with the reply before it")
+    return [_joined(run)]
+
+
+def _asks(draft: Draft, messages: list[Message]) -> bool:
+    return any(draft.pairs_call(block) for message in messages for block in message.blocks)
 
 
 def _one_role(draft: Draft, last: Message, message: Message) -> bool:
-    return _side(last) == _side(message) and not draft.at_home(last) and not draft.at_home(message)
+    return _side(draft, last) == _side(draft, message) and not draft.at_home(last) and not draft.at_home(message)
 
 
-def _side(message: Message) -> str:
-    return "user" if message.speaker in ("human", "tool") else message.speaker
+def _side(draft: Draft, message: Message) -> str:
+    apart = draft.demands.results == "alone"
+    return "user" if message.speaker == "human" or (message.speaker == "tool" and not apart) else message.speaker
 
 
 def _results_first(blocks: list[Block]) -> tuple[Block, ...]:
@@ -137,7 +155,9 @@ def _beginning(draft: Draft) -> Draft:
     head = next((i for i, message in enumerate(draft.messages) if message.speaker != "system"), None)
     if draft.demands.first == "any" or head is None:
         return draft
-    if draft.messages[head].speaker == "human" or draft.at_home(draft.messages[head]):
+    first = draft.messages[head]
+    lawful = draft.at_home(first) and not (draft.demands.calls_after_user and _asks(draft, [first]))
+    if first.speaker == "human" or lawful:
         return draft
     draft.report.add("inserted", "a user's word at the beginning")
     return draft.with_messages((*draft.messages[:head], _words("human", TEXTS.head), *draft.messages[head:]))
@@ -174,7 +194,7 @@ def _may_end(draft: Draft, last: Message) -> bool:
     # ANT-27
     if not draft.demands.reasoning_at_end and off and not draft.reasoning_on and _ends_with_thinking(draft):
         return False
-    if _pauses(last):
+    if draft.demands.pauses and _pauses(last):
         return True
     return draft.demands.ending == "prefill" and (draft.demands.prefill_while_reasoning or not draft.reasoning_on)
 

@@ -20,7 +20,7 @@ _HASH = 8
 
 
 class NameRule(Struct, frozen=True):
-    """`allowed` is a character class; names are 1 to `limit` characters of it.
+    """`allowed` is a character class; names are 1 to `limit` characters of it, the first one of `first` if that is set.
 
     At home also what only some of the API's models are known to take (`home_allowed`, `home_limit`) stays.
     """
@@ -29,14 +29,18 @@ class NameRule(Struct, frozen=True):
     limit: int = 64
     home_allowed: str = ""
     home_limit: int = 0
+    first: str = ""
 
     def at_home(self) -> NameRule:
-        return NameRule(self.home_allowed + self.allowed, max(self.limit, self.home_limit))
+        return NameRule(self.home_allowed + self.allowed, max(self.limit, self.home_limit), first=self.first)
 
     def project(self, name: str) -> str:
-        if re.fullmatch(rf"[{self.allowed}]{{1,{self.limit}}}", name):
+        if re.fullmatch(rf"(?=[{self.first or self.allowed}])[{self.allowed}]{{1,{self.limit}}}", name):
             return name
-        readable = re.sub(rf"[^{self.allowed}]", "_", name)[: self.limit - _HASH - 1]
+        readable = re.sub(rf"[^{self.allowed}]", "_", name)
+        if self.first and readable and not re.match(f"[{self.first}]", readable):
+            readable = f"_{readable}"
+        readable = readable[: self.limit - _HASH - 1]
         digest = re.sub("[^a-z0-9]", "0", short_hash(name, _HASH).lower())
         return f"{readable or 'tool'}_{digest}"
 

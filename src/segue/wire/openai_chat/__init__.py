@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
-import msgspec
-
-from segue.canonical.request import Options
 from segue.models import Model
 from segue.render.demands import Demands
-from segue.render.report import Report
 from segue.wire.base import Wire
 from segue.wire.idmap import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
-from segue.wire.openai_chat.dialect import ChatDialect, left_out
+from segue.wire.openai import fit_to_model, is_gpt, parse_error, reasons, render_error
+from segue.wire.openai_chat.dialect import ChatDialect
 from segue.wire.openai_chat.plain import chat_lane
-from segue.wire.openai_chat.reply import parse_error, parse_reply, render_error, render_reply
+from segue.wire.openai_chat.reply import parse_reply, render_reply
 from segue.wire.openai_chat.request import BODY_KEYS, ITEM_KEYS, parse_request, render_request
 
 __all__ = ["OPENAI_CHAT", "ChatDialect", "make_wire"]
@@ -68,7 +65,7 @@ def _demands(model: Model) -> Demands:
         later_system="developer",
         # OAI-CHAT-17
         reasoning="none",
-        reasoning_refuses_tools=_is_gpt(model) and model.at_least(5, 6),
+        reasoning_refuses_tools=is_gpt(model) and model.at_least(5, 6),
         # OAI-CHAT-13
         error_flag=False,
         # OAI-CHAT-11: an empty string is content, null and an empty list are not.
@@ -81,30 +78,7 @@ def _demands(model: Model) -> Demands:
 
 def _names(model: Model) -> NameRule:
     # OAI-CHAT-08: reasoning models were seen to take a dot.
-    return NameRule(home_allowed="." if _reasons(model) else "")
-
-
-def _is_gpt(model: Model) -> bool:
-    return model.family == "gpt" and model.line != "o"
-
-
-def _reasons(model: Model) -> bool:
-    return model.family == "gpt" and (model.line == "o" or model.at_least(5))
-
-
-def _adjusted(options: Options, model: Model, report: Report) -> Options:
-    """What OpenAI's models refuse, by generation."""
-    if _reasons(model):
-        sampling = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "stop")
-        options = left_out(options, report, "reasoning models refuse it", *sampling)
-    asked = options.reasoning
-    if asked is None or model.family != "gpt" or not model.version:
-        return options
-    if asked.enabled is False or asked.effort == "none":
-        # Older models have no word for it: those that do not reason need none, the others always do.
-        nameable = _is_gpt(model) and model.at_least(5, 1)
-        return options if nameable else msgspec.structs.replace(options, reasoning=None)
-    return options if _reasons(model) else left_out(options, report, "this model does not reason", "reasoning")
+    return NameRule(home_allowed="." if reasons(model) else "")
 
 
 _OPENAI = ChatDialect(
@@ -123,6 +97,6 @@ _OPENAI = ChatDialect(
     media=_MEDIA,
     limit_key="max_completion_tokens",
     description_limit=1024,
-    adjust=_adjusted,
+    adjust=fit_to_model,
 )
 OPENAI_CHAT = make_wire(_OPENAI)

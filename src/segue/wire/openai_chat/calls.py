@@ -11,8 +11,9 @@ from segue.canonical.blocks import Native, Origin, ToolCall
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.jsontext import parse_argument_text, write_text
 from segue.errors import InputError
-from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, rewritten
-from segue.wire.openai_chat.parts import object_of
+from segue.wire.fields import object_of
+from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling
+from segue.wire.overlay import rewritten
 from segue.wire.tools import render_arguments_text
 
 __all__ = [

@@ -5,10 +5,9 @@ A dialect is data: the functions of the wire read it and never ask for a vendor'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable
+from typing import Literal
 
-import msgspec
 from msgspec import Struct
 
 from segue.canonical.blocks import Native
@@ -17,12 +16,12 @@ from segue.models import Model
 from segue.render.demands import Demands
 from segue.render.report import Report
 from segue.wire.base import Projection
+from segue.wire.fields import JsonObject
 from segue.wire.idmap import IdScheme
 from segue.wire.names import NameRule
+from segue.wire.openai import left_out
 
-__all__ = ["ChatDialect", "JsonObject", "Spelling", "left_out", "rewritten"]
-
-JsonObject: TypeAlias = dict[str, Any]
+__all__ = ["ChatDialect", "JsonObject", "Spelling", "left_out"]
 
 
 def _plain_names(_model: Model) -> NameRule:
@@ -88,18 +87,3 @@ class Spelling:
     def home(self, native: Native | None) -> Native | None:
         """The native fragment if it is this very API's."""
         return native if native is not None and native.api == self.dialect.name else None
-
-
-def rewritten(fragment: Mapping[str, Any], anew: JsonObject, modelled: frozenset[str]) -> JsonObject:
-    """The fragment with its modelled keys written anew; the other keys stay, and so does the order."""
-    body = {key: anew.get(key, value) for key, value in fragment.items() if key in anew or key not in modelled}
-    body.update(anew)
-    return body
-
-
-def left_out(options: Options, report: Report, why: str, *names: str) -> Options:
-    """The options without these; each that was set is reported."""
-    said = [name for name in names if getattr(options, name) is not None]
-    for name in said:
-        report.add("adjusted", f"{name} is left out: {why}", subject=name)
-    return msgspec.structs.replace(options, **dict.fromkeys(said)) if said else options

@@ -16,16 +16,11 @@ from segue.canonical.blocks import Block, Message, Native, Opaque, Origin, Text,
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.jsontext import write_text
 from segue.errors import InputError
+from segue.wire.fields import list_of, object_of, object_or_none, string_or_none
 from segue.wire.openai_chat.calls import is_legacy, parse_call, parse_legacy_call, render_call, render_legacy_call
-from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, rewritten
-from segue.wire.openai_chat.parts import (
-    list_of,
-    object_of,
-    object_or_none,
-    parse_content,
-    render_content,
-    string_or_none,
-)
+from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling
+from segue.wire.openai_chat.parts import parse_content, render_content
+from segue.wire.overlay import rewritten
 
 __all__ = [
     "MESSAGE_KEYS",

@@ -14,9 +14,9 @@ from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, 
 from segue.models import Model
 from segue.render.report import Report
 from segue.wire.effort import effort_of
+from segue.wire.fields import flag_or_none, integer_or_none, number_or_none, object_or_none, string_or_none
 from segue.wire.names import NameRule
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, left_out
-from segue.wire.openai_chat.parts import object_or_none, string_or_none
 
 __all__ = ["OPTION_KEYS", "lawful_options", "parse_options", "render_options"]
 
@@ -44,34 +44,22 @@ OPTION_KEYS = frozenset(
 
 
 def parse_options(body: Mapping[str, Any], dialect: ChatDialect) -> Options:
-    limit = _integer(body.get("max_completion_tokens"))
+    limit = integer_or_none(body.get("max_completion_tokens"))
     return Options(
-        max_tokens=_integer(body.get("max_tokens")) if limit is None else limit,
-        temperature=_number(body.get("temperature")),
-        top_p=_number(body.get("top_p")),
+        max_tokens=integer_or_none(body.get("max_tokens")) if limit is None else limit,
+        temperature=number_or_none(body.get("temperature")),
+        top_p=number_or_none(body.get("top_p")),
         stop=_parse_stop(body.get("stop")),
         tool_choice=_parse_choice(body),
-        parallel=_flag(body.get("parallel_tool_calls")),
+        parallel=flag_or_none(body.get("parallel_tool_calls")),
         reasoning=_parse_reasoning(body, dialect),
         response_format=_parse_format(object_or_none(body.get("response_format"))),
-        stream=_flag(body.get("stream")),
-        seed=_integer(body.get("seed")),
-        presence_penalty=_number(body.get("presence_penalty")),
-        frequency_penalty=_number(body.get("frequency_penalty")),
+        stream=flag_or_none(body.get("stream")),
+        seed=integer_or_none(body.get("seed")),
+        presence_penalty=number_or_none(body.get("presence_penalty")),
+        frequency_penalty=number_or_none(body.get("frequency_penalty")),
         user=string_or_none(body.get("user")),
     )
-
-
-def _integer(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _number(value: object) -> int | float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _flag(value: object) -> bool | None:
-    return value if isinstance(value, bool) else None
 
 
 def _parse_stop(value: object) -> tuple[str, ...] | None:
@@ -132,7 +120,7 @@ def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
             said = object_or_none(value.get("json_schema"))
             if said is None:
                 return None
-            name, strict = string_or_none(said.get("name")), _flag(said.get("strict"))
+            name, strict = string_or_none(said.get("name")), flag_or_none(said.get("strict"))
             return ResponseFormat("schema", object_or_none(said.get("schema")), name, strict)
         case _:
             return None

@@ -9,12 +9,13 @@ from segue.canonical.blocks import Block, Native, ToolCall, ToolResponse
 from segue.canonical.ids import short_hash
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError
-from segue.wire.base import ApiError, Projection
-from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, rewritten
+from segue.wire.base import Projection
+from segue.wire.fields import list_of, object_of, object_or_none, string_or_none
+from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling
 from segue.wire.openai_chat.items import parse_assistant, render_assistant, render_assistant_at_home
-from segue.wire.openai_chat.parts import list_of, object_of, object_or_none, string_or_none
+from segue.wire.overlay import rewritten
 
-__all__ = ["parse_error", "parse_reply", "render_error", "render_finish", "render_reply", "render_usage"]
+__all__ = ["parse_reply", "render_finish", "render_reply", "render_usage"]
 
 _FINISHES: dict[str, Finish] = {
     "stop": "stop",
@@ -31,7 +32,6 @@ _FINISH_REASONS: dict[Finish, str] = {
     "pause": "stop",
     "error": "stop",
 }
-_ERROR_KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 _REPLY_KEYS = frozenset({"id", "model", "choices", "usage"})
 _CHOICE_KEYS = frozenset({"message", "finish_reason"})
 # Clients read reasoning here, whatever the vendor calls it.
@@ -166,22 +166,3 @@ def render_usage(usage: Usage) -> JsonObject:
         "prompt_tokens_details": read,
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
     }
-
-
-def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
-    """An error, also where a server leaves the envelope out or says no more than a sentence."""
-    inner = body.get("error", body)
-    said = object_or_none(inner) or {"message": inner}
-    code, param = said.get("code"), said.get("param")
-    usual = _ERROR_KINDS.get(status, "server_error" if status >= 500 else "invalid_request_error")
-    return ApiError(
-        status,
-        str(said.get("message") or "the provider gave no reason"),
-        kind=string_or_none(said.get("type")) or usual,
-        code=None if code is None else str(code),
-        param=None if param is None else str(param),
-    )
-
-
-def render_error(error: ApiError) -> JsonObject:
-    return {"error": {"message": error.message, "type": error.kind, "param": error.param, "code": error.code}}

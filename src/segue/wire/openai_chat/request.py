@@ -13,11 +13,12 @@ from segue.models import identify
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.base import Projection
+from segue.wire.fields import list_of, object_of, object_or_none, string_or_none
 from segue.wire.openai_chat.calls import CALL_KEYS, respelled
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling
 from segue.wire.openai_chat.items import MESSAGE_KEYS, parse_message, render_messages
 from segue.wire.openai_chat.options import OPTION_KEYS, lawful_options, parse_options, render_options
-from segue.wire.openai_chat.parts import PART_KEYS, list_of, object_of, object_or_none, string_or_none
+from segue.wire.openai_chat.parts import PART_KEYS
 from segue.wire.overlay import laid_over
 from segue.wire.tools import as_function, object_schema
 
