@@ -134,6 +134,8 @@ def unsaid_items(request: Request, target: Wire) -> dict[str, int]:
     for item in (*request.system, *items):
         native = item.native
         if native is not None and native.api != target.name and native.api in WIRES:
+            if WIRES[native.api].item_keys.issuperset(native.fragment):
+                continue
             for key in native.fragment.keys() - WIRES[native.api].item_keys:
                 unsaid[key] += native.fragment[key] not in _SAYS_NOTHING
     return {key: unsaid[key] for key in sorted(unsaid) if unsaid[key]}

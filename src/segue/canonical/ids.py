@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from binascii import b2a_base64
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
 from segue.canonical.blocks import ToolCall
@@ -77,13 +77,16 @@ def hashed_tool_id(
     return _PREFIX + short_hash("|".join(map(_escaped, (provider, raw_id, tool_name, turn_key, index))))
 
 
-def hashed_tool_ids(provider: str, calls: Sequence[tuple[str, str, str, int]]) -> list[str]:
-    """`hashed_tool_id` of many calls: raw id, tool name, turn key and call index of each."""
-    texts = [f"{provider}|{raw_id}|{tool_name}|{key}|{index}" for raw_id, tool_name, key, index in calls]
-    joined = "".join(texts)
-    if "\\" in joined or joined.count("|") > 4 * len(texts):
+def hashed_tool_ids(
+    provider: str, raw_ids: Iterable[str], names: Iterable[str], turn_keys: Iterable[str], indexes: Iterable[int]
+) -> list[str]:
+    """`hashed_tool_id` of many calls."""
+    calls = list(zip(raw_ids, names, turn_keys, indexes, strict=True))
+    texts = [f"{provider}|{raw_id}|{name}|{key}|{index}".encode() for raw_id, name, key, index in calls]
+    joined = b"".join(texts)
+    if b"\\" in joined or joined.count(b"|") > 4 * len(texts):
         return [hashed_tool_id(provider, *call) for call in calls]
-    return [_PREFIX + hashed for hashed in short_hashes([text.encode() for text in texts], 24)]
+    return [_PREFIX + hashed for hashed in short_hashes(texts, 24)]
 
 
 def _escaped(part: str | None) -> str:

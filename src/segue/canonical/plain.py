@@ -1,13 +1,12 @@
 """A plain conversation: what is left of a history when nothing in it is odd.
 
 Somebody speaks, the model replies, every call of a reply has its own id and gets its result at once and in order. So
-a turn simply holds its calls and their results side by side, and none of what pairing has to reckon with can happen.
-Whoever meets anything else raises `NotPlain`, and the history goes the long way.
+calls and results stand in columns side by side, a turn is a stretch of them, and none of what pairing has to reckon
+with can happen. Whoever meets anything else raises `NotPlain`, and the history goes the long way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -15,7 +14,7 @@ from msgspec import Struct
 from segue.canonical.ids import NO_IDS, hashed_tool_ids, is_canonical, reply_text, short_hashes, turn_key
 from segue.canonical.jsontext import MAX_DEPTH, depth_of
 
-__all__ = ["Call", "Content", "Event", "NotPlain", "Plain", "Turn", "Words", "checked_words", "name_calls"]
+__all__ = ["Content", "Event", "NotPlain", "Plain", "Turn", "Words", "checked_words", "name_calls"]
 
 Content: TypeAlias = str | list[str]
 """A text, or the texts of a list of parts."""
@@ -25,31 +24,18 @@ class NotPlain(Exception):
     """Something that only the long way knows how to treat."""
 
 
-class Call(Struct, gc=False):
-    """A call. `id` is canonical, `sent_id` the target's; both are filled in on the way."""
-
-    raw_id: str
-    name: str
-    arguments: dict[str, Any]
-    id: str = ""
-    sent_id: str = ""
-
-
 class Turn(Struct, gc=False):
-    """A reply and the results of its calls, in call order. `failed` are the positions of results that are errors,
-    `listed` says whether some result is a list of parts.
+    """A reply and the results of its calls: those from `start` to `stop` in the columns.
 
     Of reasoning only the number of blocks is kept: nobody but its maker may have it, and to its maker it goes as it is.
-    `reasoning` is a placeholder for it where the target insists on one.
+    `placeholder` stands for it where the target insists on some.
     """
 
     content: Content | None
-    calls: list[Call]
-    results: list[Content]
-    failed: tuple[int, ...] = ()
-    listed: bool = False
+    start: int
+    stop: int
     thoughts: int = 0
-    reasoning: str | None = None
+    placeholder: str | None = None
 
 
 class Words(Struct, gc=False):
@@ -62,15 +48,24 @@ Event: TypeAlias = Words | Turn
 
 
 class Plain(Struct, gc=False):
-    """Events, and the place in the body where each begins. The first `head` items of the body are system text.
+    """Events, the place in the body where each begins, and a column for each thing that there is to a call.
 
-    `unsaid` counts the blocks with a key that only their own API has a word for.
+    The first `head` items of the body are system text. `failed` are the places of results that are errors. `unsaid`
+    counts the blocks with a key that only their own API has a word for. The ids are filled in on the way: canonical
+    ones, and those that the target is told.
     """
 
     events: list[Event]
     starts: list[int]
+    raw_ids: list[str]
+    names: list[str]
+    arguments: list[dict[str, Any]]
+    results: list[Content]
+    failed: list[int] = []
     head: int = 0
     unsaid: dict[str, int] = {}
+    ids: list[str] = []
+    sent_ids: list[str] = []
 
 
 def checked_words(content: Content) -> Content:
@@ -81,22 +76,23 @@ def checked_words(content: Content) -> Content:
     return content
 
 
-def name_calls(events: Iterable[Event], provider: str) -> list[Call]:
-    """All calls, with the ids that pairing would give them: each raw id is the only one of its kind."""
-    turns = [event.calls for event in events if type(event) is Turn and event.calls]
-    replies = [reply_text([[call.raw_id, call.name, call.arguments] for call in calls]) for calls in turns]
+def name_calls(plain: Plain, provider: str) -> None:
+    """Gives the calls the ids that pairing would give them: each raw id is the only one of its kind."""
+    raw_ids, names, arguments = plain.raw_ids, plain.names, plain.arguments
+    known = set(raw_ids)
+    if len(known) < len(raw_ids) or not known.isdisjoint(NO_IDS) or any(map(is_canonical, known)):
+        raise NotPlain
+    turns = [event for event in plain.events if isinstance(event, Turn) and event.start < event.stop]
+    calls = list(zip(raw_ids, names, arguments, strict=True))
+    replies = [reply_text(calls[turn.start : turn.stop]) for turn in turns]
     if any(len(reply) > MAX_DEPTH and depth_of(reply) > MAX_DEPTH // 2 for reply in replies):
         raise NotPlain
     keys = [turn_key(key, 0) for key in short_hashes(replies, 16)]
-    named = [call for calls in turns for call in calls]
-    raw_ids = {call.raw_id for call in named}
-    if len(raw_ids) < len(named) or not raw_ids.isdisjoint(NO_IDS) or any(map(is_canonical, raw_ids)):
-        raise NotPlain
-    places = [
-        (call.raw_id, call.name, key, index)
-        for calls, key in zip(turns, keys, strict=True)
-        for index, call in enumerate(calls)
-    ]
-    for call, call_id in zip(named, hashed_tool_ids(provider, places), strict=True):
-        call.id = call_id
-    return named
+    counts = [turn.stop - turn.start for turn in turns]
+    plain.ids = hashed_tool_ids(
+        provider,
+        raw_ids,
+        names,
+        [key for key, count in zip(keys, counts, strict=True) for _ in range(count)],
+        [index for count in counts for index in range(count)],
+    )

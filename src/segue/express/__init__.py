@@ -4,7 +4,8 @@ There is one meaning, and the long way has it. So the lane asks it: a *sample* o
 kind that occurs, goes the long way together with everything in the body that is not conversation. What comes back
 gives the finished body around the conversation (model, system, tools, options) and the findings of the report. The
 lane writes the sample, too, and only if both are the same to the byte does it write the whole. At home the sample must
-come back as it went. Whatever is not plain, and any doubt, is the long way's business.
+come back as it went. What was the same once under the same terms is not tried again. Whatever is not plain, and any
+doubt, is the long way's business.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from segue.canonical.jsontext import MAX_DEPTH, depth_of, write, write_large
-from segue.canonical.plain import Call, NotPlain, Plain, Turn, name_calls
+from segue.canonical.plain import NotPlain, Plain, Turn, name_calls
 from segue.carry import Asked, Carried, carry, unsaid_items
 from segue.errors import SegueError
-from segue.express.account import counted, is_placeholder, tell_of_all
+from segue.express.account import is_placeholder, tell_of_all
 from segue.express.sample import sample_places
 from segue.render.plain import tell
 from segue.render.report import Report
@@ -32,7 +33,13 @@ __all__ = ["Express", "express"]
 
 # Less than this is carried sooner than it is looked at.
 _LEAST = 8192
+_FEW_TOOLS = 64
 _untyped = msgspec.json.Decoder()
+
+
+# Under which terms the lane was found to say the same as the long way, and of what.
+_proven: dict[tuple[object, ...], set[object]] = {}
+_TERMS = 256
 
 
 class Express(Struct, frozen=True):
@@ -67,7 +74,8 @@ def express(data: bytes, asked: Asked, *, least: int = _LEAST) -> Express | None
 def _express(data: bytes, asked: Asked, *, thrifty: bool) -> Express:
     body = _taken_apart(data, asked)
     whole = body.lane.read(body.items)
-    places = sample_places(whole, len(body.items))
+    proven = _proven_by(body, asked)
+    places, shown = sample_places(whole, len(body.items), proven)
     if thrifty and 2 * len(places) > len(body.items):
         raise NotPlain
     picked = [body.items[place] for place in places]
@@ -76,16 +84,25 @@ def _express(data: bytes, asked: Asked, *, thrifty: bool) -> Express:
     if carried.source is not body.source:
         raise NotPlain
     sample = body.lane.read(picked)
-    few, many = (counted(plain, _named(plain, body, carried)) for plain in (sample, whole))
+    for plain in (sample, whole):
+        _name(plain, body, carried)
     said = carried.said
+    tell_of_all(said.report, sample, whole, unsaid_items(carried.request, asked.target), asked.target)
     if body.own is None:
         said.body.update(_written(sample, whole, carried, asked.target))
     elif write(said.body[body.lane.key]) == write(given):
         said.body[body.lane.key] = body.own
     else:
         raise NotPlain
-    tell_of_all(said.report, few, many, unsaid_items(carried.request, asked.target), asked.target)
+    proven |= shown
     return Express(body.source, write_large(said.body, len(data)), said.names, said.report)
+
+
+def _proven_by(body: _Body, asked: Asked) -> set[object]:
+    if len(_proven) >= _TERMS:
+        _proven.clear()
+    wires = (body.source.name, asked.target.name, asked.target.title)
+    return _proven.setdefault((*wires, asked.model, str(body.rest.get("model")), asked.tool_format, asked.policy), set())
 
 
 # ------------------------------------------------------------------------------------------------------- taking apart
@@ -141,18 +158,17 @@ def _likely_source(members: dict[str, Raw]) -> Wire:
 # ------------------------------------------------------------------------------------------------------------- writing
 
 
-def _named(plain: Plain, body: _Body, carried: Carried) -> list[Call]:
-    """The calls with their ids. No name may need another spelling."""
-    calls = name_calls(plain.events, body.source.provider)
-    spell = carried.said.names.render
-    if any(spell(name) != name for name in {call.name for call in calls}):
+def _name(plain: Plain, body: _Body, carried: Carried) -> None:
+    """Gives the calls their ids. No tool's name may need another spelling."""
+    name_calls(plain, body.source.provider)
+    names, spell = set(plain.names), carried.said.names.render
+    if any(spell(name) != name for name in names):
         raise NotPlain
-    if body.own is None:
-        carried.said.ids.anew().assign_plain(calls, body.source.provider)
-    else:
-        for call in calls:
-            call.sent_id = call.raw_id
-    return calls
+    # Where there are more tools than a target may be told of, those that were called come first.
+    if len(carried.request.tools) > _FEW_TOOLS and len(names) > 1:
+        raise NotPlain
+    at_home = body.own is not None
+    plain.sent_ids = plain.raw_ids if at_home else carried.said.ids.anew().assign_plain(plain, body.source.provider)
 
 
 def _written(sample: Plain, whole: Plain, carried: Carried, target: Wire) -> dict[str, Any]:
@@ -160,12 +176,12 @@ def _written(sample: Plain, whole: Plain, carried: Carried, target: Wire) -> dic
     lane, demands = _lane_of(target), carried.transcript.demands
     last = whole.events[-1]
     ways = {
-        "placeholders": any(is_placeholder(finding) for finding in carried.said.report.findings),
-        "tail": demands.ending != "free" and type(last) is Turn and not last.calls,
+        "placeholders": any(map(is_placeholder, carried.said.report.findings)),
+        "tail": demands.ending != "free" and isinstance(last, Turn) and last.start == last.stop,
     }
     proof: list[Any] = carried.said.body[lane.key]
-    trial = lane.write(tell(sample.events, demands, **ways))
+    trial = lane.write(sample, tell(sample, demands, **ways))
     head = len(proof) - len(trial)
     if head < 0 or write(trial) != write(proof[head:]):
         raise NotPlain
-    return {lane.key: [*proof[:head], *lane.write(tell(whole.events, demands, **ways))]}
+    return {lane.key: [*proof[:head], *lane.write(whole, tell(whole, demands, **ways))]}

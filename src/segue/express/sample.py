@@ -2,58 +2,71 @@
 
 from __future__ import annotations
 
-from segue.canonical.plain import Event, NotPlain, Plain, Turn, Words
+from typing import TypeAlias
+
+from segue.canonical.plain import NotPlain, Plain, Words
 
 __all__ = ["sample_places"]
 
+# How many calls, what stands before, what it is, the form of its words, whether it thinks, and each odd result.
+_Shape: TypeAlias = tuple[int, object, object, type, bool, tuple[object, ...]]
 
-def sample_places(whole: Plain, length: int) -> list[int]:
-    """The places of the items that show all there is.
 
-    That is each kind of event behind each other kind, each trait that a turn can have, each tool, and both ends.
+def sample_places(whole: Plain, length: int, proven: set[object]) -> tuple[list[int], set[object]]:
+    """The places of the items that show all there is, and what they show: each kind of event behind each other kind,
+    each trait that a turn can have, and both ends. Of equals the shortest is taken, of what is `proven` none.
     """
     events = whole.events
     if not events:
         raise NotPlain
-    chosen = {0, len(events) - 1}
-    shapes: set[object] = set()
-    tools: set[str] = set()
-    known: set[object] = set()
-    before: Event | None = None
-    spoken = 0
-    for index, event in enumerate(events):
-        if isinstance(event, Words):
-            spoken, calls = index, ()
-            shape: object = (_kind(before), type(event.content))
-        else:
-            calls = event.calls
-            marks = (event.thoughts > 0, event.failed, event.listed, "" in event.results)
-            shape = (_kind(before), type(event.content), len(calls), marks)
-        if shape not in shapes or not tools.issuperset([call.name for call in calls]):
-            tools.update([call.name for call in calls])
-            shapes.add(shape)
-            traits = _traits(before, event)
-            if not known.issuperset(traits):
-                known.update(traits)
-                chosen |= {index - 1, index}
-        before = event
     # What opens the last exchange decides whether reasoning may be asked for.
-    chosen |= {spoken, spoken + 1}
+    spoken = max((index for index, event in enumerate(events) if isinstance(event, Words)), default=0)
+    chosen = {0, len(events) - 1, spoken, min(spoken + 1, len(events) - 1)}
+    known = set(proven)
+    calls = thoughts = False
+    for shape, index in sorted(_shapes(whole).items(), key=lambda item: (item[0][0], item[1])):
+        # The report on the sample must tell of calls and of thoughts, whatever was seen before.
+        wanted = (shape[0] > 0 and not calls) or (shape[4] and not thoughts)
+        if wanted or shape not in known:
+            traits = _traits(*shape)
+            if wanted or not known.issuperset(traits):
+                chosen |= {max(index - 1, 0), index}
+                calls, thoughts = calls or shape[0] > 0, thoughts or shape[4]
+            known |= traits
+            known.add(shape)
     stops = [*whole.starts[1:], length]
     places = [*range(whole.head)]
-    for index in sorted(chosen & set(range(len(events)))):
+    for index in sorted(chosen):
         places += range(whole.starts[index], stops[index])
-    return places
+    return places, known
 
 
-def _kind(event: Event | None) -> object:
-    return bool(event.calls) if isinstance(event, Turn) else type(event)
+def _shapes(whole: Plain) -> dict[_Shape, int]:
+    """The first event of each shape."""
+    results = whole.results
+    failed = set(whole.failed)
+    odd = failed.union([place for place, result in enumerate(results) if not result or isinstance(result, list)])
+    shapes: dict[_Shape, int] = {}
+    before: object = None
+    for index, event in enumerate(whole.events):
+        if isinstance(event, Words):
+            kind: object = Words
+            shape: _Shape = (0, before, kind, type(event.content), False, ())
+        else:
+            start, stop = event.start, event.stop
+            kind = start < stop
+            found: tuple[object, ...] = ()
+            if odd and not odd.isdisjoint(range(start, stop)):
+                found = tuple([(place in failed, results[place] and type(results[place])) for place in range(start, stop)])
+            shape = (stop - start, before, kind, type(event.content), event.thoughts > 0, found)
+        if shape not in shapes:
+            shapes[shape] = index
+        before = kind
+    return shapes
 
 
-def _traits(before: Event | None, event: Event) -> set[object]:
-    traits: set[object] = {(_kind(before), _kind(event)), (_kind(event), type(event.content))}
-    if isinstance(event, Turn):
-        traits |= {("tool", call.name) for call in event.calls}
-        traits |= {("result", result and type(result)) for result in event.results}
-        traits |= {("several", len(event.calls) > 1), ("failed", bool(event.failed)), ("thoughts", event.thoughts > 0)}
-    return traits
+def _traits(
+    calls: int, before: object, kind: object, content: type, thinks: bool, found: tuple[object, ...]
+) -> set[object]:
+    pairs = {("before", before, kind), ("content", kind, content), ("several", calls > 1), ("thinks", kind, thinks)}
+    return {*pairs, *(("result", result) for result in found)}

@@ -5,40 +5,43 @@ Whether a word has to be put in somewhere, the long way is asked on a sample of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from segue.canonical.plain import Content, Event, Turn, Words
+from segue.canonical.plain import Content, Event, Plain, Turn, Words
 from segue.render.content import error_text
 from segue.render.demands import TEXTS, Demands
 
 __all__ = ["tell"]
 
 
-def tell(events: Sequence[Event], demands: Demands, *, placeholders: bool, tail: bool) -> list[Event]:
+def tell(plain: Plain, demands: Demands, *, placeholders: bool, tail: bool) -> list[Event]:
     """The events as the target may be told them. `placeholders`: each reply with calls gets one for its reasoning."""
+    if not demands.error_flag:
+        for place in plain.failed:
+            plain.results[place] = _failed(plain.results[place])
+        plain.failed = []
+    events = plain.events
+    if placeholders:
+        for event in events:
+            if isinstance(event, Turn) and event.start < event.stop:
+                event.placeholder = TEXTS.no_reasoning
+    told = events if demands.alternation == "free" else _merged(events)
+    return [*told, Words(TEXTS.tail)] if tail else told
+
+
+def _merged(events: list[Event]) -> list[Event]:
+    """Neighbours of one speaker as one. A turn without calls has nothing behind it that would part it from the next."""
     told: list[Event] = []
-    merged = demands.alternation == "merged"
     last: Event | None = None
     for event in events:
-        if type(event) is Turn:
-            if event.failed and not demands.error_flag:
-                for index in event.failed:
-                    event.results[index] = _failed(event.results[index])
-                event.failed = ()
-            if placeholders and event.calls:
-                event.reasoning = TEXTS.no_reasoning
-            if merged and type(last) is Turn and not last.calls:
+        if isinstance(event, Words):
+            if isinstance(last, Words):
                 last.content = [*_listed(last.content), *_listed(event.content)]
-                last.calls, last.results, last.failed = event.calls, event.results, event.failed
-                last.thoughts += event.thoughts
                 continue
-        elif merged and type(last) is Words:
+        elif isinstance(last, Turn) and last.start == last.stop:
             last.content = [*_listed(last.content), *_listed(event.content)]
+            last.start, last.stop, last.placeholder = event.start, event.stop, event.placeholder
             continue
-        last = event
         told.append(event)
-    if tail:
-        told.append(Words(TEXTS.tail))
+        last = event
     return told
 
 

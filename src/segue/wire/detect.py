@@ -50,9 +50,13 @@ def detect_source(body: Mapping[str, Any]) -> str:
 
 def speaks_against(body: Mapping[str, Any], api: str) -> str | None:
     """The wire that a body certainly is of, where that is not the one it is said to be of."""
-    found = set(_signs(body))
     spoken = "anthropic" if api == "anthropic" else "openai-chat"
-    return None if spoken in found else next(iter(found), None)
+    found: set[str] = set()
+    for sign in _signs(body):
+        if sign == spoken:
+            return None
+        found.add(sign)
+    return next(iter(found), None)
 
 
 def _hints(body: Mapping[str, Any]) -> Iterator[str]:
@@ -64,13 +68,13 @@ def _hints(body: Mapping[str, Any]) -> Iterator[str]:
 
 def _signs(body: Mapping[str, Any]) -> Iterator[str]:
     """One name for each thing that only one wire says."""
-    for message in _objects(body.get("messages")):
-        yield from _message_signs(message)
     for tool in _objects(body.get("tools")):
         if "input_schema" in tool:
             yield "anthropic"
         elif isinstance(tool.get("function"), dict):
             yield "openai-chat"
+    for message in _objects(body.get("messages")):
+        yield from _message_signs(message)
 
 
 def _message_signs(message: Mapping[str, Any]) -> Iterator[str]:

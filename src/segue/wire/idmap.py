@@ -7,7 +7,7 @@ canonical id, then a salt counted up. So what stands earlier never depends on wh
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from segue.canonical.blocks import Message, ToolCall, calls_of
 from segue.canonical.ids import is_canonical, short_hash
-from segue.canonical.plain import Call, NotPlain
+from segue.canonical.plain import NotPlain, Plain
 from segue.errors import ProjectionError
 from segue.render.transcript import Transcript
 
@@ -33,6 +33,10 @@ class Named(Protocol):
 
     @property
     def id(self) -> str: ...
+
+
+class _Named(Struct, frozen=True, gc=False):
+    id: str
 
 
 class IdScheme(Struct, frozen=True):
@@ -107,6 +111,8 @@ class IdMap:
     def add_messages(self, messages: Iterable[Message], spell: Callable[[str], str]) -> None:
         for message in messages:
             calls = calls_of(message)
+            if not calls:
+                continue
             in_turn: set[str] = set()
             for call in calls:
                 in_turn.add(self.assign(call, spell(call.name), in_turn))
@@ -127,10 +133,10 @@ class IdMap:
     def _own(self, call: ToolCall, spelled: str, in_turn: set[str]) -> str | None:
         """The provider's own id where policy, the target and uniqueness allow it."""
         at_home = call.origin.provider == self._provider
-        raw_id = call.origin.raw_id or (call.origin.item_id if at_home else None)
-        if raw_id is None or self._policy == "canonical" or not self._scheme.takes(raw_id):
+        if self._policy == "canonical" or not (at_home or self._policy == "native"):
             return None
-        if not at_home and self._policy != "native":
+        raw_id = call.origin.raw_id or (call.origin.item_id if at_home else None)
+        if raw_id is None or not self._scheme.takes(raw_id):
             return None
         if self._scheme.counts and raw_id.removeprefix("functions.").rsplit(":", 1)[0] != spelled:
             return None
@@ -151,21 +157,18 @@ class IdMap:
                 return made
         raise ProjectionError(f"no {self._scheme.name} id could be made for {call.id}")
 
-    def assign_plain(self, calls: Sequence[Call], provider: str) -> None:
+    def assign_plain(self, plain: Plain, provider: str) -> list[str]:
         """The ids of a plain conversation: its raw ids are all different, so either all are kept or none is."""
         if self._policy == "native" or (self._policy == "auto" and provider == self._provider):
-            if self._scheme.counts or not all(self._scheme.takes(call.raw_id) for call in calls):
+            if self._scheme.counts or not all(map(self._scheme.takes, plain.raw_ids)):
                 raise NotPlain
-            for call in calls:
-                call.sent_id = call.raw_id
-            return
+            return plain.raw_ids
         if (prefix := self._scheme.prefix) is not None:
-            for call in calls:
-                call.sent_id = prefix + call.id[len(_CANONICAL_PREFIX) :]
-            return
-        for ordinal, call in enumerate(calls):
-            call.sent_id = made = self._made(call, call.name, ordinal)
-            self._taken.add(made)
+            return [prefix + call_id[len(_CANONICAL_PREFIX) :] for call_id in plain.ids]
+        for ordinal, (call_id, name) in enumerate(zip(plain.ids, plain.names, strict=True)):
+            self._taken.add(made := self._made(_Named(call_id), name, ordinal))
+            self._out[call_id] = made
+        return list(self._out.values())
 
     def anew(self) -> IdMap:
         """A map of the same kind with nothing in it."""

@@ -33,7 +33,8 @@ class Lane:
     items: Any
     body_keys: frozenset[str]
     read: Callable[[list[Any]], Plain]
-    write: Callable[[Sequence[Event]], list[Any]]
+    write: Callable[[Plain, Sequence[Event]], list[Any]]
+    """The events as they are told, and the conversation with its columns."""
 
     def take_apart(self, data: bytes) -> tuple[list[Any], dict[str, Raw]]:
         """The typed items of a body, and everything else in it."""

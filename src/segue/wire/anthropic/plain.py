@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
-from segue.canonical.plain import Call, Content, Event, NotPlain, Plain, Turn, Words, checked_words
+from segue.canonical.plain import Content, Event, NotPlain, Plain, Turn, Words, checked_words
 from segue.wire.anthropic.request import BODY_KEYS
 from segue.wire.lane import Lane
 
@@ -67,72 +67,71 @@ _Item: TypeAlias = _User | _Assistant
 
 
 def _read(items: list[_Item]) -> Plain:
-    plain = Plain([], [], unsaid={"cache_control": 0})
-    waiting: Turn | None = None
-    for position, item in enumerate(items):
+    plain = Plain([], [], [], [], [], [], failed=[], unsaid={"cache_control": 0})
+    for place, item in enumerate(items):
+        waiting = len(plain.raw_ids) > len(plain.results)
         if isinstance(item, _Assistant):
-            if waiting is not None:
+            if waiting:
                 raise NotPlain
-            turn = _read_reply(item, plain)
-            plain.starts.append(position)
-            plain.events.append(turn)
-            waiting = turn if turn.calls else None
-        else:
-            words = _read_user(item, waiting, plain)
-            if words is not None:
-                # Words in one message with results are of the item at which the turn began.
-                plain.starts.append(position if waiting is None else position + 1)
-                plain.events.append(Words(checked_words(words)))
-            waiting = None
-    if waiting is not None:
+            plain.starts.append(place)
+            plain.events.append(_read_reply(item, plain))
+            continue
+        content = item.content
+        if waiting:
+            content = _read_results(content, plain)
+            if not content:
+                continue
+            # Words in one message with results are of the item at which the turn began.
+            place += 1
+        plain.starts.append(place)
+        words = content if isinstance(content, str) else _read_texts(content, plain)
+        plain.events.append(Words(checked_words(words)))
+    if len(plain.raw_ids) > len(plain.results):
         raise NotPlain
     return plain
 
 
 def _read_reply(item: _Assistant, plain: Plain) -> Turn:
+    start = len(plain.raw_ids)
     if isinstance(item.content, str):
-        return Turn(checked_words(item.content), [], [])
+        return Turn(checked_words(item.content), start, start)
     texts: list[str] = []
-    calls: list[Call] = []
     thoughts = 0
     for block in item.content:
         if isinstance(block, _ToolUse):
-            calls.append(Call(block.id, block.name, block.input))
+            plain.raw_ids.append(block.id)
+            plain.names.append(block.name)
+            plain.arguments.append(block.input)
         elif not isinstance(block, _Text):
             thoughts += 1
             continue
-        elif calls:
+        elif len(plain.raw_ids) > start:
             raise NotPlain
         else:
             texts.append(block.text)
         if block.cache_control:
             plain.unsaid["cache_control"] += 1
-    if not calls or texts:
+    stop = len(plain.raw_ids)
+    if start == stop or texts:
         checked_words(texts)
-    return Turn(texts or None, calls, [], thoughts=thoughts)
+    return Turn(texts or None, start, stop, thoughts)
 
 
-def _read_user(item: _User, turn: Turn | None, plain: Plain) -> Content | None:
-    """The words of a message. The results at its head go to the turn that waits for them."""
-    content = item.content
-    if turn is None:
-        return content if isinstance(content, str) else _read_texts(content, plain)
-    if isinstance(content, str) or len(content) < len(turn.calls):
+def _read_results(content: str | list[_Spoken], plain: Plain) -> list[_Spoken]:
+    """The results that the last reply waits for, from the head of a message; what is left is the human's."""
+    waiting = plain.raw_ids[len(plain.results) :]
+    if isinstance(content, str) or len(content) < len(waiting):
         raise NotPlain
-    for index, call in enumerate(turn.calls):
-        block = content[index]
-        if type(block) is not _ToolResult or block.tool_use_id != call.raw_id:
+    for block, raw_id in zip(content, waiting, strict=False):
+        if not isinstance(block, _ToolResult) or block.tool_use_id != raw_id:
             raise NotPlain
         if block.is_error:
-            turn.failed += (index,)
+            plain.failed.append(len(plain.results))
         if block.cache_control:
             plain.unsaid["cache_control"] += 1
-        result = block.content
-        if not isinstance(result, str):
-            result, turn.listed = checked_words([part.text for part in result]), True
-        turn.results.append(result)
-    words = content[len(turn.calls) :]
-    return _read_texts(words, plain) if words else None
+        text = block.content
+        plain.results.append(text if isinstance(text, str) else checked_words([part.text for part in text]))
+    return content[len(waiting) :]
 
 
 def _read_texts(blocks: Sequence[_Spoken], plain: Plain) -> list[str]:
@@ -149,31 +148,32 @@ def _read_texts(blocks: Sequence[_Spoken], plain: Plain) -> list[str]:
 # ------------------------------------------------------------------------------------------------------------- writing
 
 
-def _write(events: Sequence[Event]) -> list[_Item]:
+def _write(plain: Plain, events: Sequence[Event]) -> list[_Item]:
     items: list[_Item] = []
-    results: list[_Spoken] = []
+    ids = plain.sent_ids
+    calls = [_ToolUse(*call) for call in zip(ids, plain.names, plain.arguments, strict=True)]
+    told = [text if isinstance(text, str) else _texts(text) for text in plain.results]
+    results = [_ToolResult(*result) for result in zip(ids, told, strict=True)]
+    for place in plain.failed:
+        results[place].is_error = True
+    answers: list[_Spoken] = []
     for event in events:
         if isinstance(event, Words):
-            if results:
-                results += _texts(event.content)
-                results = []
+            # In one message with the results before them.
+            if answers:
+                answers += _texts(event.content)
+                answers = []
             else:
                 items.append(_User(event.content if isinstance(event.content, str) else [*_texts(event.content)]))
             continue
-        if not event.calls:
-            results = []
-            items.append(_Assistant(event.content if isinstance(event.content, str) else [*_texts(event.content or "")]))
-            continue
-        texts = [] if event.content is None else _texts(event.content)
-        items.append(_Assistant([*texts, *[_ToolUse(call.sent_id, call.name, call.arguments) for call in event.calls]]))
-        results = [
-            _ToolResult(call.sent_id, result if isinstance(result, str) else _texts(result))
-            for call, result in zip(event.calls, event.results, strict=True)
-        ]
-        for index in event.failed:
-            cast("_ToolResult", results[index]).is_error = True
-        # The human's next words will stand behind them in the same list.
-        items.append(_User(results))
+        content, start, stop = event.content, event.start, event.stop
+        if start == stop:
+            answers = []
+            items.append(_Assistant(content if isinstance(content, str) else [*_texts(content or "")]))
+        else:
+            answers = [*results[start:stop]]
+            texts = [] if content is None else _texts(content)
+            items += (_Assistant([*texts, *calls[start:stop]]), _User(answers))
     return items
 
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from segue.canonical.jsontext import write_text
-from segue.canonical.plain import Call, Content, Event, NotPlain, Plain, Turn, Words, checked_words
+from segue.canonical.plain import Content, Event, NotPlain, Plain, Turn, Words, checked_words
 from segue.wire.lane import Lane
 from segue.wire.openai_chat.dialect import ChatDialect
 from segue.wire.openai_chat.request import BODY_KEYS
@@ -94,49 +94,54 @@ def chat_lane(dialect: ChatDialect) -> Lane:
 
 
 def _read(items: list[_Item], *, dialect: ChatDialect) -> Plain:
+    head = next((place for place, item in enumerate(items) if not isinstance(item, _System | _Developer)), 0)
     events: list[Event] = []
     starts: list[int] = []
-    position = head = next((i for i, item in enumerate(items) if not isinstance(item, _System | _Developer)), 0)
-    while position < len(items):
-        item = items[position]
-        starts.append(position)
+    calls: list[_Call] = []
+    answers: list[int] = []
+    place = head
+    while place < len(items):
+        item = items[place]
+        starts.append(place)
+        place += 1
         if isinstance(item, _Assistant):
-            turn = _read_turn(item, items[position + 1 : position + 1 + len(item.tool_calls or ())], dialect)
-            events.append(turn)
-            position += 1 + len(turn.calls)
+            content = item.content or None
+            if content is not None:
+                content = checked_words(_texts(content))
+            elif not item.tool_calls:
+                raise NotPlain
+            start = len(calls)
+            if item.tool_calls:
+                calls += item.tool_calls
+                answers += range(place, place := place + len(item.tool_calls))
+            events.append(Turn(content, start, len(calls), _thoughts(item, dialect)))
         elif isinstance(item, _User):
             events.append(Words(checked_words(_texts(item.content))))
-            position += 1
         else:
             raise NotPlain
-    return Plain(events, starts, head)
+    if place > len(items):
+        raise NotPlain
+    return _with_columns(events, starts, head, calls, [items[place] for place in answers])
+
+
+def _with_columns(
+    events: list[Event], starts: list[int], head: int, calls: list[_Call], answers: list[_Item]
+) -> Plain:
+    results = [answer for answer in answers if isinstance(answer, _Result)]
+    raw_ids = [call.id for call in calls]
+    if [result.tool_call_id for result in results] != raw_ids:
+        raise NotPlain
+    names = [call.function.name for call in calls]
+    if any(result.name is not UNSET and result.name != name for result, name in zip(results, names, strict=True)):
+        raise NotPlain
+    arguments = [_arguments.decode(call.function.arguments) for call in calls]
+    contents = [result.content for result in results]
+    told = [text if isinstance(text, str) else checked_words(_texts(text)) for text in contents]
+    return Plain(events, starts, raw_ids, names, arguments, told, head=head)
 
 
 def _texts(content: _Content) -> Content:
     return content if isinstance(content, str) else [part.text for part in content]
-
-
-def _read_turn(item: _Assistant, answers: list[_Item], dialect: ChatDialect) -> Turn:
-    content = _texts(item.content) if item.content else None
-    if content is not None:
-        checked_words(content)
-    elif not item.tool_calls:
-        raise NotPlain
-    entries = item.tool_calls or ()
-    calls = [Call(entry.id, entry.function.name, _arguments.decode(entry.function.arguments)) for entry in entries]
-    if len(answers) < len(calls):
-        raise NotPlain
-    turn = Turn(content, calls, [], thoughts=_thoughts(item, dialect))
-    for call, answer in zip(calls, answers, strict=True):
-        if type(answer) is not _Result or answer.tool_call_id != call.raw_id:
-            raise NotPlain
-        if answer.name is not UNSET and answer.name != call.name:
-            raise NotPlain
-        result = answer.content
-        if not isinstance(result, str):
-            result, turn.listed = checked_words(_texts(result)), True
-        turn.results.append(result)
-    return turn
 
 
 def _thoughts(item: _Assistant, dialect: ChatDialect) -> int:
@@ -147,21 +152,24 @@ def _thoughts(item: _Assistant, dialect: ChatDialect) -> int:
 # ------------------------------------------------------------------------------------------------------------- writing
 
 
-def _write(events: Sequence[Event], *, dialect: ChatDialect) -> list[_Item]:
+def _write(plain: Plain, events: Sequence[Event], *, dialect: ChatDialect) -> list[_Item]:
     items: list[_Item] = []
+    ids = plain.sent_ids
+    functions = [
+        _Function(name, write_text(value)) for name, value in zip(plain.names, plain.arguments, strict=True)
+    ]
+    calls = [_Call(sent_id, "function", function) for sent_id, function in zip(ids, functions, strict=True)]
+    told = [text if isinstance(text, str) else _parts(text) for text in plain.results]
+    names = plain.names if dialect.named_results else [UNSET] * len(ids)
+    results = [_Result(*result) for result in zip(ids, told, names, strict=True)]
     for event in events:
         if isinstance(event, Words):
             items.append(_User(_parts(event.content)))
             continue
         content = None if event.content is None else _parts(event.content)
-        calls = [
-            _Call(call.sent_id, "function", _Function(call.name, write_text(call.arguments))) for call in event.calls
-        ]
-        items.append(_Assistant(content, event.reasoning, calls or None))
-        items += [
-            _Result(call.sent_id, _parts(result), call.name if dialect.named_results else UNSET)
-            for call, result in zip(event.calls, event.results, strict=True)
-        ]
+        start, stop = event.start, event.stop
+        items.append(_Assistant(content, event.placeholder, calls[start:stop] or None))
+        items += results[start:stop]
     return items
 
 
