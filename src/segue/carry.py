@@ -6,12 +6,12 @@ This defines what a conversion means. `segue.express` is quicker where nothing i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, cast
 
 import msgspec
 
-from segue.canonical.blocks import Block, Message, Opaque, ToolCall, ToolResponse, calls_of, responses_of
+from segue.canonical.blocks import Block, Message, Opaque, Text, ToolCall, ToolResponse, calls_of, responses_of
 from segue.canonical.request import Request
 from segue.errors import InputError
 from segue.models import identify
@@ -120,9 +120,8 @@ def _report_unsaid(request: Request, target: Wire, report: Report) -> None:
     """What only the API that a value came from has a word for: left out elsewhere, and said so once for each key."""
     native = request.native
     if native is not None and native.api != target.name and native.api in WIRES:
-        for key in sorted(native.fragment.keys() - WIRES[native.api].body_keys):
-            if native.fragment[key] not in _SAYS_NOTHING:
-                report.add("dropped", f"`{key}` is not carried over to {target.name}", subject=key, fault="projection")
+        for key in sorted(_unknown(native.fragment, WIRES[native.api].body_keys)):
+            report.add("dropped", f"`{key}` is not carried over to {target.name}", subject=key, fault="projection")
     for key, count in unsaid_items(request, target).items():
         report.findings.append(unsaid_finding(key, count, target))
 
@@ -134,16 +133,40 @@ def unsaid_items(request: Request, target: Wire) -> dict[str, int]:
     for item in (*request.system, *items):
         native = item.native
         if native is not None and native.api != target.name and native.api in WIRES:
-            if WIRES[native.api].item_keys.issuperset(native.fragment):
-                continue
-            for key in native.fragment.keys() - WIRES[native.api].item_keys:
-                unsaid[key] += native.fragment[key] not in _SAYS_NOTHING
-    return {key: unsaid[key] for key in sorted(unsaid) if unsaid[key]}
+            known = WIRES[native.api].item_keys
+            unsaid.update(key for fragment in _fragments(item) for key in _unknown(fragment, known))
+    return {key: unsaid[key] for key in sorted(unsaid)}
 
 
 def unsaid_finding(key: str, count: int, target: Wire) -> Finding:
     message = f"`{key}` of {count} items is not carried over to {target.name}"
     return Finding("dropped", "projection", message, subject=key)
+
+
+def _fragments(item: Message | Block) -> Iterator[Mapping[str, Any]]:
+    """The fragment of a value; of a text also the part that an item of its API holds it in."""
+    if item.native is None:
+        return
+    yield item.native.fragment
+    parts = item.native.fragment.get("content") if isinstance(item, Text) else None
+    if isinstance(parts, list):
+        yield from (part for part in cast("list[Any]", parts) if isinstance(part, dict))
+
+
+def _unknown(fragment: Mapping[str, Any], known: frozenset[str]) -> Iterable[str]:
+    """Keys of a fragment that say something and that nobody speaks for; `text.format` speaks for one key of `text`."""
+    return () if known.issuperset(fragment) else _unknown_keys(fragment, known)
+
+
+def _unknown_keys(fragment: Mapping[str, Any], known: frozenset[str]) -> Iterator[str]:
+    for key, value in fragment.items():
+        if key in known or value in _SAYS_NOTHING:
+            continue
+        inner = frozenset(name.removeprefix(f"{key}.") for name in known if name.startswith(f"{key}."))
+        if inner and isinstance(value, dict):
+            yield from (f"{key}.{name}" for name in _unknown_keys(cast("dict[str, Any]", value), inner))
+        else:
+            yield key
 
 
 def _told_otherwise(item: Message | Block) -> bool:

@@ -29,7 +29,8 @@ __all__ = ["Conversation", "Rendered"]
 
 Content = str | Block | Sequence[Block] | Sequence[Mapping[str, Any]]
 
-_PART_TYPES = frozenset({"text", "image_url", "input_audio", "file", "image", "document"})
+_RESPONSES_PARTS = frozenset({"input_text", "input_image", "input_file"})
+_PART_TYPES = frozenset({"text", "image_url", "input_audio", "file", "image", "document", *_RESPONSES_PARTS})
 
 
 class Rendered:
@@ -278,8 +279,11 @@ def _blocks(content: Content) -> tuple[Block, ...]:
     if not _are_parts(content):
         raise InputError("text, blocks or content parts were expected", path="content")
     parts = cast("list[dict[str, Any]]", plain(content))
-    wire = WIRES["anthropic" if any("source" in part for part in parts) else "openai-chat"]
-    return wire.parse_request({"messages": [{"role": "user", "content": parts}]}).messages[0].blocks
+    if any(part["type"] in _RESPONSES_PARTS for part in parts):
+        wire, root = WIRES["openai-responses"], "input"
+    else:
+        wire, root = WIRES["anthropic" if any("source" in part for part in parts) else "openai-chat"], "messages"
+    return wire.parse_request({root: [{"role": "user", "content": parts}]}).messages[0].blocks
 
 
 def _declared(tool: Tool | Mapping[str, Any], position: int) -> Tool:
@@ -288,9 +292,10 @@ def _declared(tool: Tool | Mapping[str, Any], position: int) -> Tool:
         return tool
     if not isinstance(tool, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError("a tool's declaration must be an object", path=f"tools[{position}]")
-    wire = WIRES["openai-chat" if "function" in tool or "custom" in tool else "anthropic"]
+    flat = tool.get("type") in ("function", "custom") and "name" in tool and "input_schema" not in tool
+    wire = WIRES["openai-responses" if flat else "openai-chat" if {"function", "custom"} & tool.keys() else "anthropic"]
     try:
-        return wire.parse_request({"messages": [], "tools": [plain(tool)]}).tools[0]
+        return wire.parse_request({"messages": [], "input": [], "tools": [plain(tool)]}).tools[0]
     except InputError as error:
         raise InputError(error.message, path=error.path.replace("tools[0]", f"tools[{position}]")) from None
 
@@ -299,6 +304,8 @@ def _reply_source(value: Mapping[str, Any]) -> str:
     if "choices" in value:
         family = identify(value.get("model") if isinstance(value.get("model"), str) else None).family
         return family if family in WIRES else "openai-chat"
+    if value.get("object") == "response" or isinstance(value.get("output"), list):
+        return "openai-responses"
     if value.get("type") == "message" or isinstance(value.get("content"), list):
         return "anthropic"
     raise InputError("this is not a reply of a known API; name `source` if it is one")

@@ -76,7 +76,19 @@ def test_unknown_api_is_an_input_error() -> None:
 
 
 def test_apis() -> None:
-    assert APIS == ("anthropic", "gemini", "kimi", "openai-chat", "openai-responses")
+    assert APIS == ("anthropic", "deepseek", "gemini", "kimi", "mistral", "openai-chat", "openai-responses", "qwen")
+
+
+def test_profiles_belong_to_openai_chat_and_are_named() -> None:
+    names = conformance.profile_names()
+    assert "vllm" in names
+    with pytest.raises(InputError) as raised:
+        conformance.judge({"messages": []}, "openai-chat", profile="lighthouse")
+    assert raised.value.path == "profile"
+    assert all(name in str(raised.value) for name in names)
+    with pytest.raises(InputError, match="openai-chat") as raised:
+        conformance.judge({"messages": []}, "kimi", profile="vllm")
+    assert raised.value.path == "profile"
 
 
 @pytest.mark.parametrize("row", ITEMS, ids=[row["name"] for row in ITEMS])
@@ -161,12 +173,24 @@ def test_violations_stand_in_the_order_of_the_body() -> None:
 _WORDS = [
     *("", " ", "text", "tool_use", "tool_result", "function", "custom", "toolu_1", "a b", "enabled", "any", "object"),
     *("user", "assistant", "tool", "system", "developer", "kimi-k3", "claude-haiku-4-5", "gpt-5.6", *sorted(KEYS)),
+    *(
+        "mistral-large-2411",
+        "devstral-2512",
+        "deepseek-v4-pro",
+        "deepseek-r1",
+        "gemini-3",
+        "required",
+        "null",
+        "abcdefgh1",
+    ),
     *("input_text", "input_image", "output_text", "namespace", "fc_1", "rs_1", "mcp_1", "completed", *sorted(SHAPES)),
 ]
 _NAMES = [
     *("role", "content", "tool_calls", "tool_call_id", "id", "type", "function", "custom", "name", "arguments"),
     *("input", "text", "tool_use_id", "is_error", "thinking", "signature", "data", "input_schema", "description"),
-    *("encrypted_content", "reasoning_content", "tool", "refusal", "source"),
+    *("encrypted_content", "reasoning_content", "tool", "refusal", "source", "prefix", "parameters", "properties"),
+    *("items", "anyOf", "required", "pattern", "patternProperties", "dependencies", "enum", "minLength", "not"),
+    *("reasoning_details", "index", "enable_thinking", "effort"),
     *("call_id", "output", "summary", "status", "namespace", "tools", "parameters", "approval_request_id", "action"),
     *("defer_loading", "outcome", "image_url", "async", "store", "operation"),
 ]
@@ -194,7 +218,11 @@ _MESSAGE = st.builds(
     st.sampled_from(["user", "assistant", "tool", "system", "developer", "function", "x"]),
     _CONTENT,
     st.dictionaries(
-        st.sampled_from(["tool_calls", "tool_call_id", "name", "is_error", "reasoning_content"]), _ANY, max_size=3
+        st.sampled_from(
+            ["tool_calls", "tool_call_id", "name", "is_error", "reasoning_content", "prefix", "reasoning_details"]
+        ),
+        _ANY,
+        max_size=3,
     ),
 )
 _ITEM = st.builds(
@@ -204,7 +232,10 @@ _ITEM = st.builds(
     st.dictionaries(_KEYS, _ANY, max_size=4),
 )
 _TOP = st.sampled_from(
-    ["model", "system", "tools", "tool_choice", "thinking", "reasoning_effort", "store", "previous_response_id"]
+    [
+        *("model", "system", "tools", "tool_choice", "thinking", "reasoning_effort", "store", "previous_response_id"),
+        *("reasoning", "chat_template_kwargs"),
+    ]
 )
 _BODY = st.builds(
     lambda messages, items, rest: {**rest, "messages": messages, "input": items},
@@ -214,12 +245,17 @@ _BODY = st.builds(
 )
 
 
-@settings(max_examples=400, deadline=None)
-@given(value=st.one_of(_ANY, _BODY), api=st.sampled_from(APIS))
-def test_any_value_gives_a_verdict_or_an_input_error(value: Any, api: str) -> None:
+# Every book: those of the APIs and those of the servers.
+BOOKS = [(api, None) for api in APIS] + [("openai-chat", profile) for profile in conformance.profile_names()]
+
+
+@settings(max_examples=500, deadline=None)
+@given(value=st.one_of(_ANY, _BODY), book=st.sampled_from(BOOKS))
+def test_any_value_gives_a_verdict_or_an_input_error(value: Any, book: tuple[str, str | None]) -> None:
+    api, profile = book
     before = copy.deepcopy(value)
     with contextlib.suppress(InputError):
-        verdict = conformance.judge(value, api)
+        verdict = conformance.judge(value, api, profile=profile)
         assert str(verdict).startswith(api)
         assert repr(verdict)
         assert verdict.to_dict()["accepted"] is bool(verdict)
@@ -232,11 +268,12 @@ def test_any_object_is_judged_as_responses(body: dict[str, object]) -> None:
     assert not conformance.judge(body, "openai-responses") or {"input", "previous_response_id"} & body.keys()
 
 
-@settings(max_examples=400, deadline=None)
-@given(body=_BODY, api=st.sampled_from(APIS))
-def test_well_formed_messages_are_always_judged(body: dict[str, object], api: str) -> None:
-    first = conformance.judge(body, api)
-    assert first == conformance.judge(copy.deepcopy(body), api)
+@settings(max_examples=500, deadline=None)
+@given(body=_BODY, book=st.sampled_from(BOOKS))
+def test_well_formed_messages_are_always_judged(body: dict[str, object], book: tuple[str, str | None]) -> None:
+    api, profile = book
+    first = conformance.judge(body, api, profile=profile)
+    assert first == conformance.judge(copy.deepcopy(body), api, profile=profile)
 
 
 def _long(api: str, messages: int, *, broken: bool) -> dict[str, object]:
@@ -261,13 +298,13 @@ def _long(api: str, messages: int, *, broken: bool) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("broken", [False, True])
-@pytest.mark.parametrize("api", APIS)
-def test_work_grows_with_the_length_and_no_faster(api: str, broken: bool) -> None:
-    short, long = (_work(api, _long(api, count, broken=broken)) for count in (500, 2000))
+@pytest.mark.parametrize(("api", "profile"), BOOKS)
+def test_work_grows_with_the_length_and_no_faster(api: str, profile: str | None, broken: bool) -> None:
+    short, long = (_work(api, profile, _long(api, count, broken=broken)) for count in (500, 2000))
     assert long < 4.5 * short
 
 
-def _work(api: str, body: dict[str, object]) -> int:
+def _work(api: str, profile: str | None, body: dict[str, object]) -> int:
     """How many lines the judge runs for a body."""
     count = 0
 
@@ -279,10 +316,20 @@ def _work(api: str, body: dict[str, object]) -> int:
     before = sys.gettrace()
     sys.settrace(line)
     try:
-        conformance.judge(body, api)
+        conformance.judge(body, api, profile=profile)
     finally:
         sys.settrace(before)
     return count
+
+
+def test_nesting_of_a_schema_is_no_limit() -> None:
+    schema: dict[str, object] = {"type": "text"}
+    for _ in range(20_000):
+        schema = {"items": schema}
+    body = bodies_chat.body(tools=[bodies_chat.tool(parameters=schema)])
+    (violation,) = conformance.judge(body, "mistral")
+    assert violation.rule == "MIS-13"
+    assert violation.message.endswith("a type of JSON Schema or a list of different ones is expected")
 
 
 def test_imports_models_and_errors_alone() -> None:

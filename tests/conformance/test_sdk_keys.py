@@ -11,6 +11,8 @@ from typing import Any, get_args, get_origin, get_type_hints
 import pytest
 
 from segue.conformance.anthropic.content import KEYS
+from segue.conformance.mistral.content import CHUNKS
+from segue.conformance.mistral.keys import BODY_KEYS, MESSAGE_KEYS
 from segue.conformance.openai_responses.items import SHAPES
 from segue.conformance.openai_responses.tools import TOOL_TYPES
 
@@ -37,6 +39,15 @@ def test_keys_are_those_of_the_sdk() -> None:
         for block_type, keys in _request_types(package):
             known.setdefault(block_type, set()).update(keys)
     assert {block_type: set(keys) for block_type, keys in KEYS.items()} == {name: known.get(name) for name in KEYS}
+
+
+def test_keys_and_chunks_of_mistral_are_those_of_the_sdk() -> None:
+    models = pytest.importorskip("mistralai.client.models")
+    assert set(models.ChatCompletionRequest.model_fields) == BODY_KEYS
+    for role, keys in MESSAGE_KEYS.items():
+        assert set(getattr(models, f"{role.capitalize()}Message").model_fields) == keys
+    chunks = import_module("mistralai.client.models.contentchunk")
+    assert vars(chunks)["_CONTENT_CHUNK_VARIANTS"].keys() == CHUNKS
 
 
 def _union(union: Any) -> Iterator[tuple[str, set[str], set[str]]]:

@@ -9,6 +9,7 @@ from typing import Any
 from anthropic.types import message_create_params as plain
 from anthropic.types.beta import message_create_params as beta
 from openai.types.chat import completion_create_params as chat
+from openai.types.responses import response_create_params as responses
 from pydantic import TypeAdapter, ValidationError
 
 # What an SDK demands and a body may leave to the caller.
@@ -21,6 +22,8 @@ def _adapters(api: str) -> tuple[TypeAdapter[Any], ...]:
         kinds: tuple[Any, ...] = (plain.MessageCreateParamsNonStreaming, beta.MessageCreateParamsNonStreaming)
     elif api in ("openai-chat", "kimi"):
         kinds = (chat.CompletionCreateParamsNonStreaming,)
+    elif api == "openai-responses":
+        kinds = (responses.ResponseCreateParamsNonStreaming,)
     else:
         kinds = ()
     return tuple(TypeAdapter(kind) for kind in kinds)

@@ -78,13 +78,69 @@ _ANTHROPIC_MESSAGE = _object(
 )
 
 
-def _body(message: st.SearchStrategy[Body], **fields: Any) -> st.SearchStrategy[Body]:
-    return _object(messages=st.lists(message, max_size=7), **fields)
+ITEM_IDS = st.sampled_from([ABSENT, ABSENT, None, "", "fc_1", "fc_2", "msg_1", "rs_1", "rs_2", "call_1", "x" * 65])
+_PART = _object(type=st.sampled_from(["input_text", "output_text", "text"]), text=TEXTS)
+_PARTS = st.one_of(TEXTS, st.lists(_PART, max_size=2))
+_ITEM = st.one_of(
+    _object(role=st.sampled_from(["user", "system", "developer", "assistant"]), content=_PARTS, id=ITEM_IDS),
+    _object(
+        type=st.just("message"),
+        id=ITEM_IDS,
+        role=st.just("assistant"),
+        status=st.just("completed"),
+        content=st.lists(
+            st.one_of(_PART, _object(type=st.just("refusal"), refusal=TEXTS)),
+            max_size=2,
+        ),
+    ),
+    _object(
+        type=st.just("reasoning"),
+        id=ITEM_IDS,
+        summary=st.sampled_from([[], ABSENT, [{"type": "summary_text", "text": "hm"}]]),
+        encrypted_content=st.sampled_from([ABSENT, None, "gAAA"]),
+    ),
+    _object(type=st.just("function_call"), id=ITEM_IDS, call_id=IDS, name=NAMES, arguments=ARGUMENTS),
+    _object(type=st.just("function_call_output"), call_id=IDS, output=_PARTS),
+    _object(type=st.just("custom_tool_call"), call_id=IDS, name=NAMES, input=TEXTS),
+    _object(type=st.just("custom_tool_call_output"), call_id=IDS, output=TEXTS),
+    _object(
+        type=st.just("web_search_call"),
+        id=st.sampled_from(["ws_1", "ws_2"]),
+        status=st.just("completed"),
+        action=st.just({"type": "search", "query": "q"}),
+    ),
+    _object(
+        type=st.just("apply_patch_call"),
+        call_id=IDS,
+        status=st.just("completed"),
+        operation=st.just({"type": "delete_file", "path": "p"}),
+    ),
+    _object(
+        type=st.just("apply_patch_call_output"),
+        call_id=IDS,
+        status=st.sampled_from(["completed", "failed"]),
+        output=TEXTS,
+    ),
+)
+
+
+def _body(
+    message: st.SearchStrategy[Body], root: str = "messages", size: int = 7, **fields: Any
+) -> st.SearchStrategy[Body]:
+    return _object(**{root: st.lists(message, max_size=size)}, **fields)
 
 
 _CHAT_TOOL = _object(type=st.just("function"), function=_object(name=NAMES.filter(bool)))
 _ANTHROPIC_TOOL = _object(name=NAMES.filter(bool), input_schema=st.just({"type": "object"}))
+_RESPONSES_TOOL = _object(type=st.just("function"), name=NAMES.filter(bool))
 CHAOS: dict[str, st.SearchStrategy[Body]] = {
+    "openai-responses": _body(
+        _ITEM,
+        root="input",
+        size=9,
+        tools=st.one_of(st.just(ABSENT), st.lists(_RESPONSES_TOOL, max_size=2)),
+        store=st.sampled_from([ABSENT, ABSENT, False]),
+    ),
     "openai-chat": _body(_CHAT_MESSAGE, tools=st.one_of(st.just(ABSENT), st.lists(_CHAT_TOOL, max_size=2))),
     "kimi": _body(
         _CHAT_MESSAGE, model=st.sampled_from([ABSENT, "kimi-k2-thinking", "kimi-k3", "kimi-k2-0905-preview"])
@@ -104,7 +160,9 @@ JSON_VALUES = st.recursive(
     _SCALARS,
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),
-        st.dictionaries(st.sampled_from(["messages", "role", "content", "type", "text", "id", "x"]), inner, max_size=4),
+        st.dictionaries(
+            st.sampled_from(["messages", "input", "role", "content", "type", "text", "id", "x"]), inner, max_size=4
+        ),
     ),
     max_leaves=10,
 )

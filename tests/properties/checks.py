@@ -17,6 +17,7 @@ Body = dict[str, Any]
 TARGETS = tuple(row.name for row in segue.formats() if getattr(row, "kind", "wire") != "text")
 MODELS: dict[str, tuple[str | None, ...]] = {
     "openai-chat": (None, "gpt-4.1", "gpt-5"),
+    "openai-responses": (None, "gpt-4.1", "gpt-5", "gpt-5.6-terra"),
     "anthropic": (*(None, "claude-3-5-sonnet-20241022", "claude-sonnet-4-5", "claude-opus-4-6", "claude-fable-5-1"),),
     "kimi": (None, "kimi-k2-0905-preview", "kimi-k2-thinking", "kimi-k3"),
 }
@@ -25,7 +26,23 @@ UNSUPPORTED = "not supported here"
 ERROR = "[error]"
 
 _CANONICAL = re.compile(r"hist_tool_[A-Za-z0-9_-]{1,54}")
-_ABROAD = {"openai-chat": re.compile(r"call_.{1,35}"), "anthropic": re.compile(r"toolu_[A-Za-z0-9_-]+")}
+_ABROAD = {
+    "openai-chat": re.compile(r"call_.{1,35}"),
+    "openai-responses": re.compile(r"call_.{1,59}"),
+    "anthropic": re.compile(r"toolu_[A-Za-z0-9_-]+"),
+}
+_PROVIDERS = {row.name: row.provider for row in segue.formats()}
+_MADE = ("reasoning", "function_call", "custom_tool_call")
+
+
+def kin(source: str, target: str) -> bool:
+    """Whether two APIs are one provider's, so that ids of the one are the other's own."""
+    return _PROVIDERS[source] == _PROVIDERS[target]
+
+
+def said(body: Body) -> list[Body]:
+    """What a body holds of the conversation, whatever its API calls that."""
+    return next((body[key] for key in ("messages", "input", "contents") if isinstance(body.get(key), list)), [])
 
 
 def models(api: str) -> tuple[str | None, ...]:
@@ -40,7 +57,7 @@ def dumped(value: Any) -> str:
 
 def accepted(body: Body, api: str, model: str | None, *, pending: bool = False) -> None:
     """No `reject`, and on Kimi no foreign id (KIM-01)."""
-    allowed = {"ANT-04", "OAI-CHAT-03", "KIM-02"} if pending else set()
+    allowed = {"ANT-04", "OAI-CHAT-03", "OAI-RESP-04", "KIM-02"} if pending else set()
     bad = [
         str(violation)
         for violation in segue.check(body, api, model=model)
@@ -98,7 +115,7 @@ def nothing_lost(body: Body, report: Any, story: Story) -> None:
 
 def words_in_order(body: Body, story: Story) -> None:
     """Words stay where they were: in the order said, an orphan in its place, a result's picture before what follows."""
-    spoken = dumped(body["messages"])
+    spoken = dumped(said(body))
     order: list[str] = []
     before: Event | None = None
     for at, event in enumerate(story.events):
@@ -176,8 +193,17 @@ def anthropic_abroad(body: Body, story: Story) -> None:
 def chat_abroad(body: Body, story: Story, developer: str) -> None:
     """Later system text keeps its place: as developer text where the API has that, else as marked words of a user."""
     for event in _later(story)[1]:
-        (message,) = [one for one in body["messages"] if str(word_of(event.text)) in dumped(one)]
+        (message,) = [one for one in said(body) if str(word_of(event.text)) in dumped(one)]
         assert message["role"] == developer, message
+
+
+def responses_abroad(body: Body, story: Story) -> None:
+    """Leading system text is lifted into the instructions; later text keeps its place as developer's (OAI-RESP-24)."""
+    lifted = dumped(body.get("instructions"))
+    leading, later = _later(story)
+    assert all(str(word_of(event.text)) in lifted for event in leading), f"not lifted: {leading}"
+    assert not any(str(word_of(event.text)) in lifted for event in later), f"lifted: {later}"
+    chat_abroad(body, story, "developer")
 
 
 def results_together(body: Body) -> None:
@@ -221,11 +247,13 @@ def converted(story: Story, given: Body, out: Any, source: str, target: str, mod
     words_meet(reading, story, flagged=source == "anthropic")
     nothing_lost(out.body, out.report, story)
     words_in_order(out.body, story)
-    ids_in_order(reading, out.report, home=not abroad, api=target, model=model)
+    ids_in_order(reading, out.report, home=kin(source, target), api=target, model=model)
     if target == "anthropic":
         results_together(out.body)
     if abroad and target == "anthropic":
         anthropic_abroad(out.body, story)
+    if abroad and target == "openai-responses" and source != "kimi":
+        responses_abroad(out.body, story)
     if abroad and target == "openai-chat" and source != "kimi":
         chat_abroad(out.body, story, "developer")
     if abroad and target == "kimi":
@@ -247,6 +275,10 @@ def home(given: Body, body: Body, api: str) -> None:
 
 def up_to_last_reply(body: Body) -> list[str]:
     """The encoded messages up to and including the last assistant message."""
-    messages = body.get("messages", [])
-    last = max((at for at, message in enumerate(messages) if message["role"] == "assistant"), default=-1)
-    return [dumped(message) for message in messages[: last + 1]]
+    items = said(body)
+    last = max((at for at, item in enumerate(items) if _is_reply(item)), default=-1)
+    return [dumped(item) for item in items[: last + 1]]
+
+
+def _is_reply(item: Body) -> bool:
+    return item.get("role") == "assistant" or item.get("type") in _MADE

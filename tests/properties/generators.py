@@ -26,6 +26,7 @@ EXTRAS: tuple[dict[str, Any], ...] = (
 )
 MODELS = {
     "openai-chat": ("gpt-4.1", "gpt-5", "gpt-4o-mini"),
+    "openai-responses": ("gpt-5.6-terra", "gpt-5", "gpt-4.1"),
     "anthropic": ("claude-sonnet-4-5", "claude-3-5-sonnet-20241022", "claude-opus-4-6", "claude-fable-5-1"),
     "kimi": ("kimi-k2-0905-preview", "kimi-k2-thinking", "kimi-k3"),
 }
@@ -68,7 +69,7 @@ class Teller:
             st.lists(st.sampled_from(WEIRD if weird else PLAIN), min_size=1, max_size=3, unique=True)
         )
         self.story.thinking_on = self.chance(3)
-        self.custom = self.chance(2) and self.api in (None, "openai-chat")
+        self.custom = self.chance(2) and self.api in (None, "openai-chat", "openai-responses")
         self.legacy = not self.lawful and self.style.name == "own" and self.chance(1)
         if self.chance(5):
             self.events.extend(System(f"Be brief {self.word()}.") for _ in range(self.pick(1, 1, 2)))
@@ -200,7 +201,9 @@ class Teller:
     def result(self, call: Call) -> Result:
         text = self.pick(f"Found {self.word()}", f'{{"ok": true, "w": "{self.word()}"}}', f"{self.word()}\n\n  ", "")
         error = self.chance(1)
-        lawful_picture = self.api in (None, "anthropic") and not (self.lawful and error) and not self.legacy
+        lawful_picture = (
+            self.api in (None, "anthropic", "openai-responses") and not (self.lawful and error) and not self.legacy
+        )
         picture = self.picture() if lawful_picture and self.chance(1) else None
         form = "parts" if text and self.chance(2) else "text"
         if not text and not picture and self.chance(5):

@@ -1,7 +1,8 @@
 """Small independent readers: what a body of each API says, read from the rulebook and from nothing of segue.
 
 Chat pairs by id inside the run of tool messages right after the calls (OAI-CHAT-03); Anthropic by `tool_use_id` in
-the user turn right after (ANT-04), neighbours of one role being one turn (ANT-21).
+the user turn right after (ANT-04), neighbours of one role being one turn (ANT-21); Responses by `call_id`, wherever the
+output stands (OAI-RESP-06), as long as it is of its call's type (OAI-RESP-17).
 """
 
 from __future__ import annotations
@@ -140,8 +141,30 @@ def read_anthropic(body: Body) -> Reading:
     return reading
 
 
+_OUTPUTS = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}
+
+
+def read_responses(body: Body) -> Reading:
+    reading = Reading()
+    items = [item for item in body["input"] if isinstance(item, dict)] if isinstance(body["input"], list) else []
+    waiting: dict[Any, list[Body]] = {}
+    for item in items:
+        if item.get("type") in _OUTPUTS.values():
+            waiting.setdefault((item["type"], item.get("call_id")), []).append(item)
+    for item in items:
+        if item.get("type") not in _OUTPUTS:
+            continue
+        found = waiting.get((_OUTPUTS[item["type"]], item.get("call_id")))
+        given = item["input"] if "input" in item else _parsed(item.get("arguments"))
+        output = flat(found.pop(0).get("output", "")) if found else None
+        reading.interactions.append(Interaction(item.get("call_id"), item.get("name", ""), given, output))
+    reading.surplus.extend(rest for left in waiting.values() for rest in left)
+    return reading
+
+
 READERS: dict[str, Callable[[Body], Reading]] = {
     "openai-chat": read_chat,
+    "openai-responses": read_responses,
     "kimi": read_chat,
     "anthropic": read_anthropic,
 }

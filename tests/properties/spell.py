@@ -12,12 +12,14 @@ from typing import Any
 
 from .spell_anthropic import spell_anthropic
 from .spell_chat import spell_chat, spell_kimi
+from .spell_responses import spell_responses
 from .story import Story
 
 Body = dict[str, Any]
 
 SPELLINGS: dict[str, Callable[[Story, str | None], Body]] = {
     "openai-chat": spell_chat,
+    "openai-responses": spell_responses,
     "kimi": spell_kimi,
     "anthropic": spell_anthropic,
 }

@@ -23,6 +23,8 @@ class Demands(Struct, frozen=True):
     results: Literal["each", "joint", "alone"] = "each"
     """One message a result; all results of a turn in one message with the human's words after them; or all in one
     message with nothing else in it."""
+    adjacent: bool = True
+    """Results stand right behind their calls. Where not, anything may come between at home."""
     by_position: bool = False
     """Results are paired with calls by their order; an id that fits no call does not matter."""
     loose_without_id: bool = False
@@ -65,6 +67,8 @@ class Demands(Struct, frozen=True):
     """The pattern of signatures that the target may have made."""
     reasoning_alone: bool = True
     """Whether a message may hold reasoning and nothing else."""
+    reasoning_leads: bool = False
+    """Reasoning stands right before what was made with it; without it, what the provider knows that by is void."""
     reasoning_on_calls: Literal["never", "asked", "default", "always"] = "never"
     """Every message with calls must carry reasoning (a placeholder where there is none): while it is asked for, unless
     it is switched off, or in any case."""

@@ -12,6 +12,7 @@ from segue.canonical.jsontext import write_text
 from segue.canonical.pairing import same_content
 from segue.render.demands import TEXTS
 from segue.render.draft import Draft, regrouped, runs
+from segue.render.reasoning import keeps_reasoning
 
 __all__ = ["complete", "hosted", "orphans", "place", "settle", "speakers"]
 
@@ -104,9 +105,11 @@ def _ran_abroad(draft: Draft) -> frozenset[str]:
     for message in draft.messages:
         if message.speaker != "ai" and not all(isinstance(block, ToolResponse) for block in message.blocks):
             running.clear()
+        # OAI-RESP-08: what was made with reasoning can't go back by its id without it.
+        kept = not draft.demands.reasoning_leads or keeps_reasoning(draft, message)
         for block in message.blocks:
             run_id = _hosted_id(block)
-            whole = draft.at_home(block) and block.native is not None and block.native.intact
+            whole = draft.at_home(block) and block.native is not None and block.native.intact and kept
             # GEM-24
             whole = whole and re.fullmatch(draft.demands.own_hosted, _tool_of(block)) is not None
             # ANT-09: the result stands behind its call, before the user speaks again.
@@ -304,6 +307,7 @@ def place(draft: Draft) -> Draft:
     responses = {response.call_id: response for response in _client_responses(draft)}
     if _all_in_place(draft, responses.keys()):
         return draft
+    places = {} if draft.demands.adjacent else _places(draft)
     for start, stop in _reply_runs(draft):
         asked = {
             position: calls
@@ -311,7 +315,7 @@ def place(draft: Draft) -> Draft:
             if (calls := [call for call in _client_calls(draft, draft.messages[position]) if call.id in responses])
         }
         expected = [call.id for calls in asked.values() for call in calls]
-        if expected and not _stands_well(draft, start, stop, expected):
+        if expected and not _stands_well(draft, start, stop, expected, places):
             loose.update(asked)
     if not loose:
         return draft
@@ -369,11 +373,25 @@ def _reply_runs(draft: Draft) -> Iterator[tuple[int, int]]:
         position = stop
 
 
-def _stands_well(draft: Draft, start: int, stop: int, expected: list[str]) -> bool:
-    """Whether exactly these results, each once, are the first thing after the reply."""
+def _places(draft: Draft) -> dict[str, int]:
+    """For each call the message that its result stands in."""
+    return {
+        block.call_id: position
+        for position, message in enumerate(draft.messages)
+        for block in message.blocks
+        if draft.pairs_result(block)
+    }
+
+
+def _stands_well(draft: Draft, start: int, stop: int, expected: list[str], places: dict[str, int]) -> bool:
+    """Whether exactly these results, each once, are the first thing after the reply, or may come later at home."""
     found, end = _head(draft, stop)
     if found == expected:
         return True
+    # OAI-RESP-06
+    if places and draft.at_home(draft.messages[start]):
+        stood = [places[call_id] for call_id in expected]
+        return all(at >= stop and (at < end or draft.at_home(draft.messages[at])) for at in stood)
     home = all(draft.at_home(message) for message in draft.messages[start:end])
     return home and len(found) == len(expected) and set(found) == set(expected)
 

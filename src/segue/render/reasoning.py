@@ -1,12 +1,13 @@
 """The passes about reasoning: what goes back to its maker, what is bound to a prefix, and what a request may ask for.
 
-Reasoning never breaks a pair: these passes touch `Thinking` blocks and options, and nothing else.
+Reasoning never breaks a pair: these passes touch `Thinking` blocks and options, and of other blocks no more than the
+promise that their fragment may go back as it is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -34,10 +35,20 @@ from segue.render.demands import TEXTS
 from segue.render.draft import Draft, thinks
 from segue.render.transcript import Transcript
 
-__all__ = ["bound", "open_exchange", "placeholders", "prefix_digests", "reasoning", "remembering", "sent_digest"]
+__all__ = [
+    "bound",
+    "keeps_reasoning",
+    "open_exchange",
+    "placeholders",
+    "prefix_digests",
+    "reasoning",
+    "remembering",
+    "sent_digest",
+]
 
 
 _NOT_OWN = "reasoning of {whose} can't go to {api}: left out"
+_DETACHED = "reasoning of {whose} without what was made with it: left out"
 _UNBOUND = "what came before this reasoning of {whose} has changed, and it is bound to that: left out"
 
 
@@ -54,13 +65,68 @@ def reasoning(draft: Draft) -> Draft:
         same = len(blocks) == len(message.blocks) and all(a is b for a, b in zip(blocks, message.blocks, strict=True))
         return message if same else message.holding(tuple(blocks))
 
+    if draft.demands.reasoning_leads:
+        return draft.with_messages(_leading(draft, kept))
     return draft.with_messages(kept(message) for message in draft.messages)
+
+
+def _leading(draft: Draft, kept: Callable[[Message], Message]) -> Iterator[Message]:
+    """The messages where reasoning stands before what was made with it; without it, that goes back without its name."""
+    torn = False
+    for message in draft.messages:
+        if message.speaker != "ai":
+            yield message
+            continue
+        ends = bool(message.blocks) and isinstance(message.blocks[-1], Thinking)
+        made = kept(message)
+        # OAI-RESP-08: what comes after reasoning that was torn from it may have been made with it.
+        made = _unnamed(made) if torn or made is not message else made
+        yield _without_detached(draft, made)
+        torn = ends and draft.at_home(message.blocks[-1])
+
+
+def _without_detached(draft: Draft, message: Message) -> Message:
+    """OAI-RESP-07: of reasoning that is followed by more of it, or by nothing, nobody knows what was made with it."""
+    following = [*message.blocks, None][1:]
+    detached = [after is None or isinstance(after, Thinking) for after in following]
+    if not any(loose and isinstance(block, Thinking) for block, loose in zip(message.blocks, detached, strict=False)):
+        return message
+    blocks = zip(message.blocks, detached, strict=True)
+    return message.holding(
+        tuple(made for block, loose in blocks for made in (_told(draft, block, _DETACHED) if loose else [block]))
+    )
+
+
+def _unnamed(message: Message) -> Message:
+    """The message with blocks that are written anew, so that they no longer claim to be what the provider keeps."""
+    return message.holding(
+        tuple(
+            msgspec.structs.replace(block, native=msgspec.structs.replace(block.native, intact=False))
+            if block.native is not None and block.native.intact and not _is_hosted(block)
+            else block
+            for block in message.blocks
+        )
+    )
+
+
+def _is_hosted(block: Block) -> bool:
+    return (isinstance(block, ToolCall) and block.kind == "hosted") or (
+        isinstance(block, ToolResponse) and block.hosted
+    )
+
+
+def keeps_reasoning(draft: Draft, message: Message) -> bool:
+    """Whether the reasoning of a message, if it has any, goes back."""
+    return len(_staying(draft, message)) == sum(isinstance(block, Thinking) for block in message.blocks)
 
 
 def _staying(draft: Draft, message: Message) -> list[Thinking]:
     """The reasoning of a message that may go back."""
     thoughts = [block for block in message.blocks if isinstance(block, Thinking)]
     if draft.policy.reasoning == "none":
+        return []
+    # A model that does not reason refuses what others thought, but a body that is its own stands.
+    if not draft.demands.reasons and not (draft.home and draft.model == draft.request.model):
         return []
     if not draft.demands.reasoning_alone and not any(_says_something(block) for block in message.blocks):
         return []

@@ -25,7 +25,7 @@ _CHAT = frozenset({"openai-chat", "kimi"})
 TOOL_FORMATS: dict[str, ToolFormat] = {
     form.name: form
     for form in (
-        ToolFormat("openai", _CHAT),
+        ToolFormat("openai", _CHAT | {"openai-responses"}),
         ToolFormat("anthropic", frozenset({"anthropic"})),
         ToolFormat("kimi", _CHAT, kimi_scheme()),
     )

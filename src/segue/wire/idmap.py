@@ -14,7 +14,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from segue.canonical.blocks import Message, ToolCall, calls_of
-from segue.canonical.ids import is_canonical, short_hash
+from segue.canonical.ids import is_canonical, raw_id_or_none, short_hash
 from segue.canonical.plain import NotPlain, Plain
 from segue.errors import ProjectionError
 from segue.render.transcript import Transcript
@@ -135,7 +135,9 @@ class IdMap:
         at_home = call.origin.provider == self._provider
         if self._policy == "canonical" or not (at_home or self._policy == "native"):
             return None
-        raw_id = call.origin.raw_id or (call.origin.item_id if at_home else None)
+        # An item's own id is no id to meet on; only a text that stood in such an id's place is.
+        stood = call.origin.item_id if raw_id_or_none(call.origin.item_id) is None else None
+        raw_id = call.origin.raw_id or (stood if at_home else None)
         if raw_id is None or not self._scheme.takes(raw_id):
             return None
         if self._scheme.counts and raw_id.removeprefix("functions.").rsplit(":", 1)[0] != spelled:

@@ -23,7 +23,8 @@ _HASH = 8
 class NameRule(Struct, frozen=True):
     """`allowed` is a character class; names are 1 to `limit` characters of it, the first one of `first` if that is set.
 
-    At home also what only some of the API's models are known to take (`home_allowed`, `home_limit`) stays.
+    At home also what only some of the API's models are known to take (`home_allowed`, `home_limit`) stays, and a name
+    in two parts where the API keeps them apart (`home_joint` stands between them).
     """
 
     allowed: str = "a-zA-Z0-9_-"
@@ -31,12 +32,20 @@ class NameRule(Struct, frozen=True):
     home_allowed: str = ""
     home_limit: int = 0
     first: str = ""
+    home_joint: str = ""
+    joint: str = ""
 
     def at_home(self) -> NameRule:
-        return NameRule(self.home_allowed + self.allowed, max(self.limit, self.home_limit), first=self.first)
+        limit = max(self.limit, self.home_limit)
+        joint = self.home_joint or self.joint
+        return NameRule(self.home_allowed + self.allowed, limit, first=self.first, joint=joint)
+
+    def takes(self, name: str) -> bool:
+        parts = name.split(self.joint, 1) if self.joint else [name]
+        return all(map(_lawful(self.first or self.allowed, self.allowed, self.limit).fullmatch, parts))
 
     def project(self, name: str) -> str:
-        if _lawful(self.first or self.allowed, self.allowed, self.limit).fullmatch(name):
+        if self.takes(name):
             return name
         readable = re.sub(rf"[^{self.allowed}]", "_", name)
         if self.first and readable and not re.match(f"[{self.first}]", readable):

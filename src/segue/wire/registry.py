@@ -9,10 +9,11 @@ from segue.wire.anthropic import ANTHROPIC
 from segue.wire.base import Wire
 from segue.wire.dialects.kimi import KIMI
 from segue.wire.openai_chat import OPENAI_CHAT
+from segue.wire.openai_responses import OPENAI_RESPONSES
 
 __all__ = ["WIRES", "Format", "find", "formats"]
 
-WIRES: dict[str, Wire] = {wire.name: wire for wire in (OPENAI_CHAT, ANTHROPIC, KIMI)}
+WIRES: dict[str, Wire] = {wire.name: wire for wire in (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, KIMI)}
 
 
 def find(name: str, *, argument: str) -> Wire:
