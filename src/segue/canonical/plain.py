@@ -28,13 +28,15 @@ class Turn(Struct, gc=False):
     """A reply and the results of its calls: those from `start` to `stop` in the columns.
 
     Of reasoning only the number of blocks is kept: nobody but its maker may have it, and to its maker it goes as it is.
-    `placeholder` stands for it where the target insists on some.
+    `placeholder` stands for it where the target insists on some. `form` is whatever else tells the turn from others in
+    its own API.
     """
 
     content: Content | None
     start: int
     stop: int
     thoughts: int = 0
+    form: object = None
     placeholder: str | None = None
 
 

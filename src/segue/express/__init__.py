@@ -130,6 +130,8 @@ def _at_home(value: Any, wire: Wire) -> _Body:
         raise NotPlain
     members = cast("dict[str, Any]", value)
     items = msgspec.convert(members.get(lane.key), lane.items)
+    if not lane.goes_home(items):
+        raise NotPlain
     for key, item in members.items():
         if key != lane.key and depth_of(write(item)) > MAX_DEPTH // 2:
             raise NotPlain
@@ -167,8 +169,7 @@ def _name(plain: Plain, body: _Body, carried: Carried) -> None:
     # Where there are more tools than a target may be told of, those that were called come first.
     if len(carried.request.tools) > _FEW_TOOLS and len(names) > 1:
         raise NotPlain
-    at_home = body.own is not None
-    plain.sent_ids = plain.raw_ids if at_home else carried.said.ids.anew().assign_plain(plain, body.source.provider)
+    plain.sent_ids = carried.said.ids.anew().assign_plain(plain, body.source.provider)
 
 
 def _written(sample: Plain, whole: Plain, carried: Carried, target: Wire) -> dict[str, Any]:

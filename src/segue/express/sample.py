@@ -8,8 +8,9 @@ from segue.canonical.plain import NotPlain, Plain, Words
 
 __all__ = ["sample_places"]
 
-# How many calls, what stands before, what it is, the form of its words, whether it thinks, and each odd result.
-_Shape: TypeAlias = tuple[int, object, object, type, bool, tuple[object, ...]]
+# How many calls, what stands before, what it is, the form of its words, whether it thinks, each odd result, and what
+# else its own API tells it by.
+_Shape: TypeAlias = tuple[int, object, object, type, bool, tuple[object, ...], object]
 
 
 def sample_places(whole: Plain, length: int, proven: set[object]) -> tuple[list[int], set[object]]:
@@ -51,14 +52,14 @@ def _shapes(whole: Plain) -> dict[_Shape, int]:
     for index, event in enumerate(whole.events):
         if isinstance(event, Words):
             kind: object = Words
-            shape: _Shape = (0, before, kind, type(event.content), False, ())
+            shape: _Shape = (0, before, kind, type(event.content), False, (), None)
         else:
             start, stop = event.start, event.stop
             kind = start < stop
             found: tuple[object, ...] = ()
             if odd and not odd.isdisjoint(range(start, stop)):
                 found = tuple([(place in failed, results[place] and type(results[place])) for place in range(start, stop)])
-            shape = (stop - start, before, kind, type(event.content), event.thoughts > 0, found)
+            shape = (stop - start, before, kind, type(event.content), event.thoughts > 0, found, event.form)
         if shape not in shapes:
             shapes[shape] = index
         before = kind
@@ -66,7 +67,7 @@ def _shapes(whole: Plain) -> dict[_Shape, int]:
 
 
 def _traits(
-    calls: int, before: object, kind: object, content: type, thinks: bool, found: tuple[object, ...]
+    calls: int, before: object, kind: object, content: type, thinks: bool, found: tuple[object, ...], form: object
 ) -> set[object]:
     pairs = {("before", before, kind), ("content", kind, content), ("several", calls > 1), ("thinks", kind, thinks)}
-    return {*pairs, *(("result", result) for result in found)}
+    return {*pairs, ("form", form), *(("result", result) for result in found)}

@@ -138,12 +138,16 @@ class IdMap:
         # An item's own id is no id to meet on; only a text that stood in such an id's place is.
         stood = call.origin.item_id if raw_id_or_none(call.origin.item_id) is None else None
         raw_id = call.origin.raw_id or (stood if at_home else None)
-        if raw_id is None or not self._scheme.takes(raw_id):
-            return None
-        if self._scheme.counts and raw_id.removeprefix("functions.").rsplit(":", 1)[0] != spelled:
+        if raw_id is None or not self._keeps(raw_id, spelled):
             return None
         taken = in_turn if self._repeats and at_home else self._taken
         return None if raw_id in taken else raw_id
+
+    def _keeps(self, raw_id: str, spelled: str) -> bool:
+        """Whether an id of the provider's own kind is lawful for a tool of this name."""
+        if not self._scheme.takes(raw_id):
+            return False
+        return not self._scheme.counts or raw_id.removeprefix("functions.").rsplit(":", 1)[0] == spelled
 
     def _made(self, call: Named, spelled: str, ordinal: int) -> str:
         if self._scheme.counts:
@@ -162,7 +166,7 @@ class IdMap:
     def assign_plain(self, plain: Plain, provider: str) -> list[str]:
         """The ids of a plain conversation: its raw ids are all different, so either all are kept or none is."""
         if self._policy == "native" or (self._policy == "auto" and provider == self._provider):
-            if self._scheme.counts or not all(map(self._scheme.takes, plain.raw_ids)):
+            if not all(map(self._keeps, plain.raw_ids, plain.names)):
                 raise NotPlain
             return plain.raw_ids
         if (prefix := self._scheme.prefix) is not None:

@@ -22,6 +22,10 @@ _ABSENT = Raw()
 _members = msgspec.json.Decoder(dict[str, Raw])
 
 
+def _always(_items: list[Any]) -> bool:
+    return True
+
+
 @dataclass(frozen=True)
 class Lane:
     """`key` is where a body holds the conversation, `items` the type of the list that stands there.
@@ -35,6 +39,8 @@ class Lane:
     read: Callable[[list[Any]], Plain]
     write: Callable[[Plain, Sequence[Event]], list[Any]]
     """The events as they are told, and the conversation with its columns."""
+    goes_home: Callable[[list[Any]], bool] = _always
+    """Whether the items may go home as they are, as far as no sample could show it."""
 
     def take_apart(self, data: bytes) -> tuple[list[Any], dict[str, Raw]]:
         """The typed items of a body, and everything else in it."""

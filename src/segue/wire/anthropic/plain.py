@@ -96,7 +96,7 @@ def _read_reply(item: _Assistant, plain: Plain) -> Turn:
     if isinstance(item.content, str):
         return Turn(checked_words(item.content), start, start)
     texts: list[str] = []
-    thoughts = 0
+    thoughts = unsigned = 0
     for block in item.content:
         if isinstance(block, _ToolUse):
             plain.raw_ids.append(block.id)
@@ -104,6 +104,7 @@ def _read_reply(item: _Assistant, plain: Plain) -> Turn:
             plain.arguments.append(block.input)
         elif not isinstance(block, _Text):
             thoughts += 1
+            unsigned += isinstance(block, _Thinking) and not block.signature
             continue
         elif len(plain.raw_ids) > start:
             raise NotPlain
@@ -114,7 +115,7 @@ def _read_reply(item: _Assistant, plain: Plain) -> Turn:
     stop = len(plain.raw_ids)
     if start == stop or texts:
         checked_words(texts)
-    return Turn(texts or None, start, stop, thoughts)
+    return Turn(texts or None, start, stop, thoughts, form=unsigned > 0)
 
 
 def _read_results(content: str | list[_Spoken], plain: Plain) -> list[_Spoken]:

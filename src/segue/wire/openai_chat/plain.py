@@ -110,11 +110,15 @@ def _read(items: list[_Item], *, dialect: ChatDialect) -> Plain:
                 content = checked_words(_texts(content))
             elif not item.tool_calls:
                 raise NotPlain
+            # OAI-CHAT-07
+            if item.tool_calls == []:
+                raise NotPlain
             start = len(calls)
             if item.tool_calls:
                 calls += item.tool_calls
                 answers += range(place, place := place + len(item.tool_calls))
-            events.append(Turn(content, start, len(calls), _thoughts(item, dialect)))
+            form = (item.content, item.reasoning is None) if content is None else item.reasoning is None
+            events.append(Turn(content, start, len(calls), _thoughts(item, dialect), form))
         elif isinstance(item, _User):
             events.append(Words(checked_words(_texts(item.content))))
         else:
