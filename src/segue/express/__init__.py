@@ -185,4 +185,6 @@ def _written(sample: Plain, whole: Plain, carried: Carried, target: Wire) -> dic
     head = len(proof) - len(trial)
     if head < 0 or write(trial) != write(proof[head:]):
         raise NotPlain
+    if any(item.get("role") not in ("system", "developer") for item in proof[:head]):
+        raise NotPlain
     return {lane.key: [*proof[:head], *lane.write(whole, tell(whole, demands, **ways))]}

@@ -23,18 +23,17 @@ def sample_places(whole: Plain, length: int, proven: set[object]) -> tuple[list[
     # What opens the last exchange decides whether reasoning may be asked for.
     spoken = max((index for index, event in enumerate(events) if isinstance(event, Words)), default=0)
     chosen = {0, len(events) - 1, spoken, min(spoken + 1, len(events) - 1)}
-    known = set(proven)
+    known: set[object] = set()
     calls = thoughts = False
     for shape, index in sorted(_shapes(whole).items(), key=lambda item: (item[0][0], item[1])):
         # The report on the sample must tell of calls and of thoughts, whatever was seen before.
         wanted = (shape[0] > 0 and not calls) or (shape[4] and not thoughts)
-        if wanted or shape not in known:
+        if wanted or shape not in proven:
             traits = _traits(*shape)
-            if wanted or not known.issuperset(traits):
+            if wanted or not proven.issuperset(traits - known):
                 chosen |= {max(index - 1, 0), index}
                 calls, thoughts = calls or shape[0] > 0, thoughts or shape[4]
-            known |= traits
-            known.add(shape)
+            known |= {shape, *traits}
     stops = [*whole.starts[1:], length]
     places = [*range(whole.head)]
     for index in sorted(chosen):
