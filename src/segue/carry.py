@@ -32,14 +32,22 @@ _SAYS_NOTHING: tuple[object, ...] = (None, [], {}, "", False)
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What is to be done with a body. `source` None is told by its shape, then by its model's name."""
+    """What is to be done with a body. `source` None is told by its shape, then by its model's name.
+
+    `home` is the wire whose bodies are at home at the target, where that is one server's way to speak it.
+    """
 
     target: Wire
     source: Wire | None = None
+    home: Wire | None = None
     model: str | None = None
     tool_format: str = "auto"
     policy: Policy = Policy()
     fetch: Fetch | None = None
+
+    def from_wire(self, source: Wire) -> Wire:
+        """The wire to read a body of this one with: what it must be mended of at home, the target's rules decide."""
+        return self.target if source is self.home else source
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -63,7 +71,7 @@ class Carried(msgspec.Struct, frozen=True):
 def carry(value: Mapping[str, Any], asked: Asked, *, surrogates: int = 0) -> Carried:
     """A body of one API as another one takes it. `surrogates` were mended when it was read."""
     target = asked.target
-    source = asked.source or WIRES[detect_source(value)]
+    source = asked.from_wire(asked.source or WIRES[detect_source(value)])
     other = speaks_against(value, source.name)
     if other is not None:
         raise InputError(f"this is a body of {other}, not of {source.name}")

@@ -21,6 +21,7 @@ from segue.render.report import Report
 from segue.wire.base import Fetch, Projection, Wire
 from segue.wire.idmap import IdMap
 from segue.wire.names import NameMap, NameRule
+from segue.wire.profiles import profiled
 from segue.wire.registry import find
 from segue.wire.tools import free_text_back
 
@@ -117,18 +118,18 @@ def convert(
     """A request body of one API as a body that another one takes, with a report of each decision.
 
     `source` None is told by the body's shape, then by its model's name. `model` is the target's; without one the
-    body's own is kept at home and left out abroad.
+    body's own is kept at home and left out abroad. `profile` names a server that speaks openai-chat in its own way.
     """
+    target_wire = find(target, argument="target")
     asked = Asked(
-        target=find(target, argument="target"),
+        target=target_wire if profile is None else _with_profile(target_wire, profile),
         source=None if source is None else find(source, argument="source"),
+        home=target_wire,
         model=model,
         tool_format=tool_format,
         policy=policy_of(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans),
         fetch=fetch,
     )
-    if profile is not None:
-        raise InputError(f"{profile!r} is not a known profile of {target}; it has none", path="profile")
     if isinstance(body, bytes | bytearray) and (quick := express(given := bytes(body), asked)) is not None:
         return Converted(quick.source, asked.target, quick.report, quick.names, data=quick.data, _given=given)
     value, surrogates = read_object(body)
@@ -139,16 +140,28 @@ def convert(
     )
 
 
+def _with_profile(wire: Wire, profile: str) -> Wire:
+    if wire.name != "openai-chat":
+        raise InputError(f"{wire.name} has no profiles; servers that speak openai-chat have", path="profile")
+    return profiled(profile)
+
+
 def parse_reply(wire: Wire, data: Body) -> Reply:
     """A provider's answer. What is wrong with it is the provider's fault."""
     try:
         value, _ = read_object(data)
-        if isinstance(value.get("error"), dict):
+        if _is_error(value):
             error = wire.parse_error(0, value)
             raise RemoteProtocolError(f"{wire.name} answered with an error: {error.kind}: {error.message}")
         return wire.parse_reply(value)
     except InputError as error:
         raise RemoteProtocolError(f"not a reply of {wire.name}: {error}") from None
+
+
+def _is_error(value: Mapping[str, Any]) -> bool:
+    """Whether this is an error body: under `error`, or as such, or as a list of what was wrong with the request."""
+    flat = str(value.get("object")).lower() == "error" or isinstance(value.get("detail"), list)
+    return isinstance(value.get("error"), dict) or flat
 
 
 def policy_of(**chosen: str) -> Policy:

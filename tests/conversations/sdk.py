@@ -8,6 +8,7 @@ from typing import Any
 
 from anthropic.types import message_create_params as plain
 from anthropic.types.beta import message_create_params as beta
+from mistralai.client.models import ChatCompletionRequest
 from openai.types.chat import completion_create_params as chat
 from openai.types.responses import response_create_params as responses
 from pydantic import TypeAdapter, ValidationError
@@ -20,8 +21,10 @@ CALLER = {"model": "a-model"}
 def _adapters(api: str) -> tuple[TypeAdapter[Any], ...]:
     if api == "anthropic":
         kinds: tuple[Any, ...] = (plain.MessageCreateParamsNonStreaming, beta.MessageCreateParamsNonStreaming)
-    elif api in ("openai-chat", "kimi"):
+    elif api in ("openai-chat", "kimi", "deepseek", "qwen"):
         kinds = (chat.CompletionCreateParamsNonStreaming,)
+    elif api == "mistral":
+        kinds = (ChatCompletionRequest,)
     elif api == "openai-responses":
         kinds = (responses.ResponseCreateParamsNonStreaming,)
     else:

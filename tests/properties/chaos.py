@@ -49,6 +49,16 @@ _CHAT_MESSAGE = st.one_of(
     _object(role=st.just("function"), name=NAMES, content=TEXTS),
     _object(role=st.just("assistant"), content=_CHAT_CONTENT, function_call=_object(name=NAMES, arguments=ARGUMENTS)),
 )
+_THOUGHT = _object(type=st.just("thinking"), thinking=st.one_of(TEXTS, st.lists(_TEXT_PART, max_size=2)))
+_MISTRAL_MESSAGE = st.one_of(
+    _CHAT_MESSAGE,
+    _object(
+        role=st.just("assistant"),
+        content=st.one_of(TEXTS, st.lists(st.one_of(_TEXT_PART, _THOUGHT), max_size=3)),
+        prefix=st.sampled_from([ABSENT, True, False]),
+        tool_calls=st.one_of(st.just(ABSENT), st.lists(_CHAT_CALL, max_size=2)),
+    ),
+)
 _BLOCK_TEXT = _object(type=st.just("text"), text=TEXTS)
 _USE = _object(type=st.just("tool_use"), id=IDS, name=NAMES, input=st.sampled_from(VALUES))
 _RESULT = _object(
@@ -144,6 +154,27 @@ CHAOS: dict[str, st.SearchStrategy[Body]] = {
     "openai-chat": _body(_CHAT_MESSAGE, tools=st.one_of(st.just(ABSENT), st.lists(_CHAT_TOOL, max_size=2))),
     "kimi": _body(
         _CHAT_MESSAGE, model=st.sampled_from([ABSENT, "kimi-k2-thinking", "kimi-k3", "kimi-k2-0905-preview"])
+    ),
+    "mistral": _body(
+        _MISTRAL_MESSAGE,
+        model=st.sampled_from(
+            [ABSENT, "open-mixtral-8x22b", "mistral-large-2411", "magistral-medium-2509", "devstral-2"]
+        ),
+        tools=st.one_of(st.just(ABSENT), st.lists(_CHAT_TOOL, max_size=2)),
+        safe_prompt=st.sampled_from([ABSENT, True]),
+        x_unknown=st.sampled_from([ABSENT, ABSENT, 1]),
+    ),
+    "deepseek": _body(
+        _CHAT_MESSAGE,
+        model=st.sampled_from([ABSENT, "deepseek-r1", "deepseek-reasoner", "deepseek-v3.2", "deepseek-v4-pro"]),
+        thinking=st.sampled_from([ABSENT, ABSENT, {"type": "enabled"}, {"type": "disabled"}]),
+        tools=st.lists(_CHAT_TOOL, min_size=1, max_size=2),
+        tool_choice=st.sampled_from([ABSENT, ABSENT, "required", "auto"]),
+    ),
+    "qwen": _body(
+        _CHAT_MESSAGE,
+        model=st.sampled_from([ABSENT, "qwen3.5-plus", "qwq-plus"]),
+        enable_thinking=st.sampled_from([ABSENT, ABSENT, True, False]),
     ),
     "anthropic": _body(
         _ANTHROPIC_MESSAGE,

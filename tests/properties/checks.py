@@ -20,6 +20,9 @@ MODELS: dict[str, tuple[str | None, ...]] = {
     "openai-responses": (None, "gpt-4.1", "gpt-5", "gpt-5.6-terra"),
     "anthropic": (*(None, "claude-3-5-sonnet-20241022", "claude-sonnet-4-5", "claude-opus-4-6", "claude-fable-5-1"),),
     "kimi": (None, "kimi-k2-0905-preview", "kimi-k2-thinking", "kimi-k3"),
+    "mistral": (*(None, "open-mixtral-8x22b", "mistral-small-2501", "magistral-medium-2509", "mistral-large-2512"),),
+    "deepseek": (None, "deepseek-r1", "deepseek-reasoner", "deepseek-v3.2", "deepseek-v4-pro"),
+    "qwen": (None, "qwen3.5-plus", "qwq-plus", "qwen3-coder-plus"),
 }
 INTERRUPTED = "[interrupted: no result was recorded]"
 UNSUPPORTED = "not supported here"
@@ -30,7 +33,14 @@ _ABROAD = {
     "openai-chat": re.compile(r"call_.{1,35}"),
     "openai-responses": re.compile(r"call_.{1,59}"),
     "anthropic": re.compile(r"toolu_[A-Za-z0-9_-]+"),
+    "mistral": re.compile(r"[A-Za-z0-9]{9}"),
+    "deepseek": re.compile(r"call_.{1,59}"),
+    "qwen": re.compile(r"call_.{1,59}"),
 }
+# Left open under `pending=keep`: an unanswered call, and with it an ending that the target would not take.
+_PENDING = {"ANT-04", "OAI-CHAT-03", "OAI-RESP-04", "KIM-02", "MIS-03", "MIS-10", "DS-05", "DS-08", "QWEN-01"}
+# Dialects of the Chat wire that have no role for later system text.
+PLAIN_ROLES = ("kimi", "mistral", "deepseek", "qwen")
 _PROVIDERS = {row.name: row.provider for row in segue.formats()}
 _MADE = ("reasoning", "function_call", "custom_tool_call")
 
@@ -57,7 +67,7 @@ def dumped(value: Any) -> str:
 
 def accepted(body: Body, api: str, model: str | None, *, pending: bool = False) -> None:
     """No `reject`, and on Kimi no foreign id (KIM-01)."""
-    allowed = {"ANT-04", "OAI-CHAT-03", "OAI-RESP-04", "KIM-02"} if pending else set()
+    allowed = _PENDING if pending else set()
     bad = [
         str(violation)
         for violation in segue.check(body, api, model=model)
@@ -252,11 +262,11 @@ def converted(story: Story, given: Body, out: Any, source: str, target: str, mod
         results_together(out.body)
     if abroad and target == "anthropic":
         anthropic_abroad(out.body, story)
-    if abroad and target == "openai-responses" and source != "kimi":
+    if abroad and target == "openai-responses" and source not in PLAIN_ROLES:
         responses_abroad(out.body, story)
-    if abroad and target == "openai-chat" and source != "kimi":
+    if abroad and target == "openai-chat" and source not in PLAIN_ROLES:
         chat_abroad(out.body, story, "developer")
-    if abroad and target == "kimi":
+    if abroad and target in ("kimi", "mistral", "deepseek", "qwen"):
         chat_abroad(out.body, story, "user")
     if not abroad and target == "anthropic" and model == "claude-fable-5-1" == given.get("model"):
         still_bound(given, out.body)

@@ -29,6 +29,9 @@ MODELS = {
     "openai-responses": ("gpt-5.6-terra", "gpt-5", "gpt-4.1"),
     "anthropic": ("claude-sonnet-4-5", "claude-3-5-sonnet-20241022", "claude-opus-4-6", "claude-fable-5-1"),
     "kimi": ("kimi-k2-0905-preview", "kimi-k2-thinking", "kimi-k3"),
+    "mistral": ("mistral-medium-latest", "magistral-medium-2509", "mistral-small-2603"),
+    "deepseek": ("deepseek-chat", "deepseek-reasoner", "deepseek-v4-pro"),
+    "qwen": ("qwen-plus", "qwen3.5-plus", "qwq-plus"),
 }
 
 
@@ -111,7 +114,11 @@ class Teller:
             self.say()
 
     def say(self) -> None:
-        if self.chance(1):
+        # MIS-07: Mistral wants a reply between results and words; MIS-09: and no system text behind either.
+        if self.api == "mistral" and self.events and isinstance(self.events[-1], Result):
+            self.events.append(self.reply(0))
+        behind = self.api == "mistral" and self.events and isinstance(self.events[-1], Reply)
+        if self.chance(1) and not behind:
             self.events.append(System(f"From now on {self.word()}.", developer=self.chance(5)))
         for _ in range(2 if self.chance(1) else 1):
             texts = tuple(f"Please {self.word()}." for _ in range(self.pick(1, 1, 1, 2)))

@@ -162,10 +162,10 @@ def read_responses(body: Body) -> Reading:
     return reading
 
 
+CHATS = ("openai-chat", "kimi", "mistral", "deepseek", "qwen")
 READERS: dict[str, Callable[[Body], Reading]] = {
-    "openai-chat": read_chat,
+    **dict.fromkeys(CHATS, read_chat),
     "openai-responses": read_responses,
-    "kimi": read_chat,
     "anthropic": read_anthropic,
 }
 

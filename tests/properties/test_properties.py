@@ -72,13 +72,16 @@ def test_home_is_left_as_it_is(target: str, data: st.DataObject) -> None:
     """A lawful body goes home with every field, the order of keys, and int and float told apart."""
     story = data.draw(lawful_stories(target) if target in SPELLINGS else stories())
     body = spell(story, target, data.draw(st.sampled_from(SOURCE_MODELS.get(target, (None,)))))
-    extras: dict[str, Any] = {"temperature": 1.0, "top_p": 1, "metadata": {"k": "v", "": 0}, "x_unknown": [1, 1.0, {}]}
+    extras: dict[str, Any] = {"temperature": 1.0, "top_p": 1, "metadata": {"k": "v", "": 0}}
+    if target not in REFUSE_UNKNOWN:
+        extras["x_unknown"] = [1, 1.0, {}]
     chosen = data.draw(st.lists(st.sampled_from(sorted(extras)), unique=True, max_size=3))
     body = {**{key: extras[key] for key in chosen[:1]}, **body, **{key: extras[key] for key in chosen[1:]}}
     assert target not in SPELLINGS or judge(body, target)
     checks.home(body, segue.convert(body, source=target, target=target).body, target)
 
 
+REFUSE_UNKNOWN = ("mistral",)  # MIS-13
 CAREFUL = ("own", "unique", "kimi", "restarting")  # styles in which a late duplicate or an orphan is plain
 
 
@@ -111,7 +114,11 @@ def test_what_was_said_is_never_said_otherwise(source: str, target: str, data: s
     longer.events = [*story.events, *_appendix(data, story, source_model)]
     first = segue.convert(spell(story, source, source_model), source=source, target=target, model=model)
     second = segue.convert(spell(longer, source, source_model), source=source, target=target, model=model)
-    assert checks.up_to_last_reply(second.body) == checks.up_to_last_reply(first.body)
+    before, after = checks.up_to_last_reply(first.body), checks.up_to_last_reply(second.body)
+    assert after[: len(before)] == before
+    # MIS-07: only a bridge may have come in behind them.
+    assert [json.loads(one)["content"] for one in after[len(before) :] if '"assistant"' in one] in ([], ["[continued]"])
+    assert target == "mistral" or after == before
     for key in ("system", "instructions", "tools"):
         assert checks.dumped(first.body.get(key)) == checks.dumped(second.body.get(key))
 

@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 
 from segue.canonical.jsontext import MAX_DEPTH, depth_of, write, write_large
 from segue.canonical.plain import NotPlain, Plain, Turn, name_calls
-from segue.carry import Asked, Carried, carry, unsaid_items
+from segue.carry import Asked, Carried, carry
 from segue.errors import SegueError
 from segue.express.account import is_placeholder, tell_of_all
 from segue.express.sample import sample_places
@@ -87,7 +87,7 @@ def _express(data: bytes, asked: Asked, *, thrifty: bool) -> Express:
     for plain in (sample, whole):
         _name(plain, body, carried)
     said = carried.said
-    tell_of_all(said.report, sample, whole, unsaid_items(carried.request, asked.target), asked.target)
+    tell_of_all(carried, sample, whole, asked.target)
     if body.own is None:
         said.body.update(_written(sample, whole, carried, asked.target))
     elif write(said.body[body.lane.key]) == write(given):
@@ -109,18 +109,15 @@ def _proven_by(body: _Body, asked: Asked) -> set[object]:
 
 
 def _taken_apart(data: bytes, asked: Asked) -> _Body:
-    if asked.source is asked.target:
-        return _at_home(_untyped.decode(data), asked.target)
-    if asked.source is not None:
-        source, lane = asked.source, _lane_of(asked.source)
-        items, rest = lane.take_apart(data)
-    else:
-        rest = members_of(data)
-        source = _likely_source(rest)
-        if source is asked.target:
-            return _at_home(_untyped.decode(data), source)
-        lane = _lane_of(source)
+    rest = members_of(data) if asked.source is None else {}
+    source = asked.from_wire(asked.source or _likely_source(rest))
+    if source is asked.target:
+        return _at_home(_untyped.decode(data), source)
+    lane = _lane_of(source)
+    if asked.source is None:
         items = lane.typed(rest.pop(lane.key, Raw()))
+    else:
+        items, rest = lane.take_apart(data)
     return _Body(source, lane, items, {key: _shallow(raw) for key, raw in rest.items()})
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import groupby
 
 import msgspec
 
 from segue.canonical.plain import NotPlain, Plain, Turn
-from segue.carry import unsaid_finding
-from segue.render.report import Finding, Report
+from segue.carry import Carried, unsaid_finding, unsaid_items
+from segue.render.demands import Demands
+from segue.render.plain import bridges, thoughtless
+from segue.render.reasoning import PLACEHOLDER
+from segue.render.report import Finding
+from segue.render.roles import BRIDGE
 from segue.wire.base import Wire
 
 __all__ = ["is_placeholder", "tell_of_all"]
@@ -20,8 +24,10 @@ _NOT_COUNTED = frozenset(
 )
 
 
-def tell_of_all(report: Report, sample: Plain, whole: Plain, unsaid: Mapping[str, int], target: Wire) -> None:
-    """`unsaid` counts keys in the sample and around it."""
+def tell_of_all(carried: Carried, sample: Plain, whole: Plain, target: Wire) -> None:
+    """The report on what was carried becomes one on the whole."""
+    report = carried.said.report
+    unsaid = unsaid_items(carried.request, target)
     pairs = list(zip(sample.ids, sample.sent_ids, strict=True))
     if report.seen != sample.ids or not report.emitted_calls == report.emitted_results == pairs:
         raise NotPlain
@@ -33,41 +39,45 @@ def tell_of_all(report: Report, sample: Plain, whole: Plain, unsaid: Mapping[str
         for key, count in unsaid.items()
         if key in whole.unsaid
     }
-    report.findings = [more.get(finding, finding) for finding in _multiplied(report.findings, sample, whole)]
+    findings = _multiplied(report.findings, sample, whole, carried.transcript.demands)
+    report.findings = [more.get(finding, finding) for finding in findings]
 
 
 def _thoughts(plain: Plain) -> int:
     return sum([event.thoughts for event in plain.events if isinstance(event, Turn)])
 
 
-def _openers(plain: Plain) -> list[str]:
-    """The first call of each reply that has any."""
-    turns = [event for event in plain.events if isinstance(event, Turn)]
-    return [plain.ids[turn.start] for turn in turns if turn.start < turn.stop]
+def _openers(plain: Plain, demands: Demands) -> list[str | None]:
+    """The first call, if there is any, of each reply that gets a placeholder."""
+    return [plain.ids[turn.start] if turn.start < turn.stop else None for turn in thoughtless(plain, demands)]
 
 
 def is_placeholder(finding: Finding) -> bool:
     """Whether this tells of a placeholder for reasoning."""
-    return finding.kind == "reasoning" and finding.call_id is not None
+    return finding.message == PLACEHOLDER
 
 
 def _group(finding: Finding) -> str:
-    return finding.kind if finding.kind != "reasoning" else "placeholder" if is_placeholder(finding) else "thought"
+    return finding.message if finding.message in (PLACEHOLDER, BRIDGE) else finding.kind
 
 
-def _multiplied(findings: Iterable[Finding], sample: Plain, whole: Plain) -> list[Finding]:
+def _multiplied(findings: Iterable[Finding], sample: Plain, whole: Plain, demands: Demands) -> list[Finding]:
     """What was found on each event of the sample, told for each event of the whole."""
     made: list[Finding] = []
     for group, found in groupby(findings, _group):
         run = list(found)
-        if group == "thought":
+        if group == BRIDGE:
+            if run != [run[0]] * bridges(sample.events):
+                raise NotPlain
+            run = [run[0]] * bridges(whole.events)
+        elif group == "reasoning":
             if run != [run[0]] * _thoughts(sample):
                 raise NotPlain
             run = [run[0]] * _thoughts(whole)
-        elif group == "placeholder":
-            if [finding.call_id for finding in run] != _openers(sample):
+        elif group == PLACEHOLDER:
+            if [finding.call_id for finding in run] != _openers(sample, demands):
                 raise NotPlain
-            run = [msgspec.structs.replace(run[0], call_id=call_id) for call_id in _openers(whole)]
+            run = [msgspec.structs.replace(run[0], call_id=call_id) for call_id in _openers(whole, demands)]
         elif group in _NOT_COUNTED:
             raise NotPlain
         made += run

@@ -173,8 +173,12 @@ def _says_nothing(draft: Draft, message: Message) -> bool:
     if not message.blocks:
         intact = message.native is not None and message.native.intact and draft.at_home(message)
         return not (intact and message.speaker in draft.demands.empty_messages)
-    if draft.demands.blank_messages:
-        return False
     if not isinstance(message.blocks[0], Text):
         return False
-    return all(isinstance(block, Text) and not block.text.strip() for block in message.blocks)
+    if not all(isinstance(block, Text) and not block.text.strip() for block in message.blocks):
+        return False
+    if not draft.demands.blank_messages:
+        return True
+    # MIS-11: empty texts are no content either.
+    empty = all(isinstance(block, Text) and not block.text for block in message.blocks)
+    return empty and message.speaker not in draft.demands.empty_messages

@@ -34,16 +34,23 @@ class Demands(Struct, frozen=True):
     """The pattern of ids that the target takes back as they are."""
     own_name: str = r"[\s\S]+"
     """The pattern of tool names that go home as they are."""
-    alternation: Literal["free", "merged"] = "free"
-    """`merged`: neighbours of one role count as one message, so abroad they are made one."""
+    alternation: Literal["free", "merged", "strict"] = "free"
+    """`merged`: neighbours of one role count as one message, so abroad they are made one; `strict`: also at home."""
     calls_after_user: bool = False
     """A message with calls must stand right behind a human's words or results: at home, too, it is made one with the
     replies before it."""
     bridge: bool = False
     """An assistant must stand between a result and the human's next words."""
+    calls_alone: bool = False
+    """A message with calls holds no words; they stand in a message before it."""
     first: Literal["any", "human"] = "any"
-    ending: Literal["free", "prefill", "human"] = "free"
-    """What an assistant at the end means: a turn like any other, the start of the answer, or an error."""
+    first_calls: bool = True
+    """Whether the very first message may hold calls, at home."""
+    human_wanted: bool = False
+    """A human must have spoken somewhere."""
+    ending: Literal["free", "prefill", "marked", "human"] = "free"
+    """What an assistant at the end means: a turn like any other, the start of the answer, that too if it is marked so
+    (the mark stands nowhere else, and system text is no end), or an error."""
     prefill_while_reasoning: bool = True
     """Whether a prefill is lawful while reasoning is switched on."""
     blank_ending: bool = True
@@ -55,9 +62,12 @@ class Demands(Struct, frozen=True):
 
     system: Literal["top", "inline"] = "inline"
     later_system: Literal["developer", "system", "text"] = "developer"
+    system_after_reply: bool = True
+    """Whether system text may follow an assistant or a result, at home."""
 
-    reasoning: Literal["none", "signed", "plain"] = "none"
-    """What of its own reasoning the target takes back: nothing, what it signed, or its plain text."""
+    reasoning: Literal["none", "refused", "signed", "plain"] = "none"
+    """What of its own reasoning the target takes back: nothing, nothing even at home, what it signed, or its plain
+    text."""
     reasons: bool = True
     """Whether the model reasons at all."""
     reasoning_bound: Literal["provider", "model", "prefix"] = "provider"
@@ -72,9 +82,15 @@ class Demands(Struct, frozen=True):
     reasoning_on_calls: Literal["never", "asked", "default", "always"] = "never"
     """Every message with calls must carry reasoning (a placeholder where there is none): while it is asked for, unless
     it is switched off, or in any case."""
+    reasoning_on_words: bool = False
+    """Then messages without calls must carry it too."""
     placeholder_signature: str = ""
     """What the target takes for a signature of its own on the first call of a message; without it the placeholder is a
     text at the beginning."""
+    reasoning_by_default: bool = False
+    """Whether the model reasons unless it is told not to."""
+    reasoning_switch: bool = True
+    """Whether it can be told not to."""
     reasoning_refuses_tools: bool = False
     """Reasoning can't be asked for beside declared functions."""
     reasoning_opens_loop: bool = False

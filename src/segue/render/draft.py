@@ -58,6 +58,13 @@ class Draft(Struct, frozen=True):
             return False
         return asked != Reasoning()
 
+    @property
+    def reasons(self) -> bool:
+        """Whether the model will reason: because it is asked to, or because nobody tells it not to, or can."""
+        unsaid = self.options.reasoning is None or self.options.reasoning == Reasoning()
+        untold = unsaid or not self.demands.reasoning_switch
+        return self.reasoning_on or (self.demands.reasoning_by_default and untold)
+
     def with_messages(self, messages: Iterable[Message]) -> Draft:
         """The draft with these messages; itself if they are the ones it has."""
         made = tuple(messages)

@@ -5,26 +5,55 @@ Whether a word has to be put in somewhere, the long way is asked on a sample of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 from segue.canonical.plain import Content, Event, Plain, Turn, Words
 from segue.render.content import error_text
 from segue.render.demands import TEXTS, Demands
 
-__all__ = ["tell"]
+__all__ = ["bridges", "tell", "thoughtless"]
 
 
 def tell(plain: Plain, demands: Demands, *, placeholders: bool, tail: bool) -> list[Event]:
-    """The events as the target may be told them. `placeholders`: each reply with calls gets one for its reasoning."""
+    """The events as the target may be told them. `placeholders`: replies get one for their reasoning."""
     if not demands.error_flag:
         for place in plain.failed:
             plain.results[place] = _failed(plain.results[place])
         plain.failed = []
     events = plain.events
     if placeholders:
-        for event in events:
-            if isinstance(event, Turn) and event.start < event.stop:
-                event.placeholder = TEXTS.no_reasoning
+        for turn in thoughtless(plain, demands):
+            turn.placeholder = TEXTS.no_reasoning
     told = events if demands.alternation == "free" else _merged(events)
+    if demands.bridge:
+        told = _bridged(told)
     return [*told, Words(TEXTS.tail)] if tail else told
+
+
+def thoughtless(plain: Plain, demands: Demands) -> list[Turn]:
+    """The replies that get a placeholder where there is no reasoning."""
+    turns = [event for event in plain.events if isinstance(event, Turn)]
+    return turns if demands.reasoning_on_words else [turn for turn in turns if turn.start < turn.stop]
+
+
+def _bridged(events: list[Event]) -> list[Event]:
+    """The events with a word of the assistant between results and the human's."""
+    told: list[Event] = []
+    for event in events:
+        if isinstance(event, Words) and told and _ends_on_results(told[-1]):
+            told.append(Turn(TEXTS.bridge, 0, 0))
+        told.append(event)
+    return told
+
+
+def bridges(events: Sequence[Event]) -> int:
+    """How many such words there must be."""
+    return sum(isinstance(event, Words) and _ends_on_results(before) for before, event in pairwise(events))
+
+
+def _ends_on_results(event: Event) -> bool:
+    return isinstance(event, Turn) and event.start < event.stop
 
 
 def _merged(events: list[Event]) -> list[Event]:

@@ -29,13 +29,14 @@ from segue.canonical.blocks import (
 )
 from segue.canonical.history import bound_to
 from segue.canonical.jsontext import write_sorted
-from segue.canonical.request import Reasoning, Request, Tool
+from segue.canonical.request import Reasoning, Request, Tool, ToolChoice
 from segue.models import same_model
 from segue.render.demands import TEXTS
 from segue.render.draft import Draft, thinks
 from segue.render.transcript import Transcript
 
 __all__ = [
+    "PLACEHOLDER",
     "bound",
     "keeps_reasoning",
     "open_exchange",
@@ -47,6 +48,7 @@ __all__ = [
 ]
 
 
+PLACEHOLDER = "a placeholder for reasoning that is not to be had"
 _NOT_OWN = "reasoning of {whose} can't go to {api}: left out"
 _DETACHED = "reasoning of {whose} without what was made with it: left out"
 _UNBOUND = "what came before this reasoning of {whose} has changed, and it is bound to that: left out"
@@ -130,6 +132,8 @@ def _staying(draft: Draft, message: Message) -> list[Thinking]:
         return []
     if not draft.demands.reasoning_alone and not any(_says_something(block) for block in message.blocks):
         return []
+    if draft.demands.reasoning == "refused":
+        return []
     if draft.demands.reasoning == "none":
         return thoughts if draft.at_home(message) and draft.policy.reasoning == "native" else []
     own = [block for block in thoughts if _is_own(draft, block)]
@@ -174,7 +178,7 @@ def _is_placeholder(block: Thinking) -> bool:
 
 
 def placeholders(draft: Draft) -> Draft:
-    """Where every message with calls must carry reasoning, one that has none gets a placeholder (KIM-04, GEM-17).
+    """Where messages must carry reasoning, one that has none gets a placeholder (KIM-04, GEM-17, DS-01, DS-02).
 
     Every turn gets it, also where only the current exchange is looked at: what was said once is never said otherwise.
     """
@@ -185,10 +189,16 @@ def placeholders(draft: Draft) -> Draft:
 
     def filled(message: Message) -> Message:
         calls = [(at, block) for at, block in enumerate(message.blocks) if draft.pairs_call(block)]
-        if not calls or (_is_signed(message, calls[0][0]) if signature else thinks(message)):
+        if not calls:
+            wanting = draft.demands.reasoning_on_words and message.speaker == "ai" and not thinks(message)
+            return _with_placeholder(message, 0, None) if wanting else message
+        if _is_signed(message, calls[0][0]) if signature else thinks(message):
             return message
         at, call = calls[0] if signature else (0, calls[0][1])
-        draft.report.add("reasoning", "a placeholder for reasoning that is not to be had", call_id=call.id)
+        return _with_placeholder(message, at, call.id)
+
+    def _with_placeholder(message: Message, at: int, call_id: str | None) -> Message:
+        draft.report.add("reasoning", PLACEHOLDER, call_id=call_id)
         made = Thinking("" if signature else TEXTS.no_reasoning, signature or None, origin=origin)
         return message.holding((*message.blocks[:at], made, *message.blocks[at:]))
 
@@ -203,7 +213,7 @@ def _on_calls(draft: Draft) -> bool:
         case "asked":
             return draft.reasoning_on
         case "default":
-            return asked is None or asked.enabled is not False
+            return asked is None or asked.enabled is not False or not draft.demands.reasoning_switch
         case "always":
             return True
 
@@ -334,14 +344,17 @@ def _essence(block: Block, changed: frozenset[str]) -> list[Any]:
 
 def open_exchange(draft: Draft) -> Draft:
     """What the request asks of reasoning must be lawful with this history; if not, reasoning is switched off."""
-    if not draft.reasoning_on:
-        return draft
     demands = draft.demands
     choice = draft.options.tool_choice
-    # ANT-30
+    # ANT-30, DS-09
     forced = choice is not None and choice.mode in ("required", "tool")
-    if demands.reasoning_forbids_forced_choice and forced and not (draft.home and _adapts(draft)):
-        return _switched_off(draft, "reasoning can't go with a forced tool choice")
+    if draft.reasons and demands.reasoning_forbids_forced_choice and forced and not (draft.home and _adapts(draft)):
+        if demands.reasoning_switch:
+            return _switched_off(draft, "reasoning can't go with a forced tool choice")
+        draft.report.add("adjusted", "no tool can be forced while the model reasons: left to it", subject="tool_choice")
+        return draft.with_options(tool_choice=ToolChoice("auto"))
+    if not draft.reasoning_on:
+        return draft
     # OAI-CHAT-17
     if demands.reasoning_refuses_tools and any(tool.kind == "function" for tool in draft.tools):
         return _switched_off(draft, "this model takes no reasoning beside functions here")

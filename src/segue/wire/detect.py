@@ -26,12 +26,17 @@ _CHAT_KEYS = frozenset(
         "n",
         "seed",
         "stop",
+        "random_seed",
+        "safe_prompt",
+        "prompt_mode",
+        "enable_thinking",
+        "thinking_budget",
     }
 )
 _ANTHROPIC_KEYS = frozenset({"system", "stop_sequences", "top_k", "anthropic_version", "mcp_servers"})
-_CHAT_PARTS = frozenset({"image_url", "input_audio", "refusal"})
+_CHAT_PARTS = frozenset({"image_url", "input_audio", "refusal", "document_url"})
 _ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "redacted_thinking", "server_tool_use", "image"})
-_CHAT_FAMILIES = {"kimi": "kimi"}
+_CHAT_FAMILIES = {"kimi": "kimi", "mistral": "mistral", "deepseek": "deepseek", "qwen": "qwen"}
 # Where the conversation stands under a key of its own, that key tells the API.
 _ROOTS = {"input": "openai-responses"}
 # Wires with a shape of their own; any other is a dialect of the Chat wire.

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
+from hashlib import sha256
+from string import ascii_letters, digits
 from typing import Protocol
 
 from msgspec import Struct
@@ -19,11 +21,11 @@ from segue.canonical.plain import NotPlain, Plain
 from segue.errors import ProjectionError
 from segue.render.transcript import Transcript
 
-__all__ = ["IdMap", "IdScheme", "Named", "kimi_scheme", "prefix_scheme"]
+__all__ = ["IdMap", "IdScheme", "Named", "kimi_scheme", "mistral_scheme", "nine_characters", "prefix_scheme"]
 
 _CANONICAL_PREFIX = "hist_tool_"
 _HASHED = 24
-
+_ALPHANUMERIC = ascii_letters + digits
 
 _compiled = cache(re.compile)
 
@@ -80,6 +82,25 @@ def kimi_scheme() -> IdScheme:
         return f"functions.{spelled}:{ordinal + salt}"
 
     return IdScheme("kimi", r"(?:functions\.)?[a-zA-Z0-9_-]+:\d+", make, counts=True)
+
+
+def mistral_scheme(*, lawful: str = r"[a-zA-Z0-9]{9}") -> IdScheme:
+    """Nine letters and digits (MIS-01); some models take others of their own back (MIS-02)."""
+
+    def make(call: Named, _spelled: str, _ordinal: int, salt: int) -> str:
+        return nine_characters(f"{call.id}|{salt}")
+
+    return IdScheme("mistral", lawful, make)
+
+
+def nine_characters(text: str) -> str:
+    """Nine letters and digits from a hash of the text."""
+    number = int.from_bytes(sha256(text.encode("utf-8", "replace")).digest(), "big")
+    made = ""
+    for _ in range(9):
+        number, place = divmod(number, len(_ALPHANUMERIC))
+        made += _ALPHANUMERIC[place]
+    return made
 
 
 class IdMap:

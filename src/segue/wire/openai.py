@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from segue.canonical.blocks import Media
+from segue.canonical.jsontext import write_text
 from segue.canonical.request import Effort, Options
 from segue.models import Model
 from segue.render.report import Report
@@ -126,18 +127,36 @@ _ERROR_KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_
 
 
 def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
-    """An error, also where a server leaves the envelope out or says no more than a sentence."""
+    """An error, also where a server leaves the envelope out, lists what it found, or says no more than a sentence."""
     inner = body.get("error", body)
     said = object_or_none(inner) or {"message": inner}
+    message = said.get("message") or said.get("detail")
     code, param = said.get("code"), said.get("param")
     usual = _ERROR_KINDS.get(status, "server_error" if status >= 500 else "invalid_request_error")
     return ApiError(
         status,
-        str(said.get("message") or "the provider gave no reason"),
+        _sentence(message) or "the provider gave no reason",
         kind=string_or_none(said.get("type")) or usual,
         code=None if code is None else str(code),
         param=None if param is None else str(param),
     )
+
+
+def _sentence(message: object) -> str:
+    """What a message says: itself, or of each finding in a list of them the place and the reason."""
+    found = object_or_none(message)
+    if found is not None:
+        return _sentence(found.get("detail")) if "detail" in found else _finding(found)
+    if isinstance(message, list):
+        return "; ".join(map(_sentence, cast("list[object]", message)))
+    return "" if message is None else str(message)
+
+
+def _finding(found: JsonObject) -> str:
+    place = cast("list[object]", found["loc"]) if isinstance(found.get("loc"), list) else []
+    where = ".".join(str(step) for step in place if step != "body")
+    reason = str(found.get("msg") or found.get("message") or write_text(found))
+    return f"{where}: {reason}" if where else reason
 
 
 def render_error(error: ApiError) -> JsonObject:

@@ -13,7 +13,7 @@ import msgspec
 
 from segue.conformance.openai_responses.request import Item, ResponsesRequest
 from segue.conformance.rule import Finding, Severity, Table
-from segue.conformance.values import is_list, is_object, kind, quoted
+from segue.conformance.values import is_list, is_object, is_text, kind, quoted
 
 __all__ = ["SHAPES", "Shape", "table"]
 
@@ -185,7 +185,9 @@ def items_known(request: ResponsesRequest) -> Iterator[Finding]:
         elif entry.get("type") is None and not item.type:
             yield Finding(f"{item.path}.type", "the item has neither a type nor a role")
         elif item.type not in SHAPES:
-            yield Finding(f"{item.path}.type", f"Invalid value: {quoted(entry.get('type'))} is no type of an item.")
+            # A type that is newer than this table may be lawful.
+            seen = f"Invalid value: {quoted(entry.get('type'))} is no known type of an item."
+            yield Finding(f"{item.path}.type", seen, "risk" if is_text(entry.get("type")) else "reject")
 
 
 # OAI-RESP-14

@@ -181,7 +181,7 @@ def mcp_answers_itself(request: ResponsesRequest) -> Iterator[Finding]:
 
 
 # OAI-RESP-25
-@table.rule("OAI-RESP-25", severity="risk")
+@table.rule("OAI-RESP-25")
 def call_ids_unique(request: ResponsesRequest) -> Iterator[Finding]:
     """No two calls bear the same call_id, and no call has two outputs; which belongs to which would be a guess."""
     calls: dict[str, int] = {}

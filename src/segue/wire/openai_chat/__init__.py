@@ -12,10 +12,10 @@ from segue.wire.names import NameRule
 from segue.wire.openai import fit_to_model, is_gpt, parse_error, reasons, render_error
 from segue.wire.openai_chat.dialect import ChatDialect
 from segue.wire.openai_chat.plain import chat_lane
-from segue.wire.openai_chat.reply import parse_reply, render_reply
-from segue.wire.openai_chat.request import BODY_KEYS, ITEM_KEYS, parse_request, render_request
+from segue.wire.openai_chat.reply import parse_reply, render_flat_error, render_reply
+from segue.wire.openai_chat.request import ITEM_KEYS, body_keys, parse_request, render_request
 
-__all__ = ["OPENAI_CHAT", "ChatDialect", "make_wire"]
+__all__ = ["OPENAI_CHAT", "OPENAI_DIALECT", "ChatDialect", "make_wire"]
 
 
 def make_wire(dialect: ChatDialect) -> Wire:
@@ -35,8 +35,8 @@ def make_wire(dialect: ChatDialect) -> Wire:
         parse_reply=partial(parse_reply, dialect=dialect),
         render_reply=partial(render_reply, dialect=dialect),
         parse_error=parse_error,
-        render_error=render_error,
-        body_keys=BODY_KEYS,
+        render_error=render_flat_error if dialect.flat_errors else render_error,
+        body_keys=body_keys(dialect),
         item_keys=ITEM_KEYS,
         custom_tools=dialect.custom_tools,
         on=None if dialect.kind == "wire" else "openai-chat",
@@ -81,7 +81,7 @@ def _names(model: Model) -> NameRule:
     return NameRule(home_allowed="." if reasons(model) else "")
 
 
-_OPENAI = ChatDialect(
+OPENAI_DIALECT = ChatDialect(
     name="openai-chat",
     provider="openai",
     title="OpenAI Chat Completions",
@@ -99,4 +99,4 @@ _OPENAI = ChatDialect(
     description_limit=1024,
     adjust=fit_to_model,
 )
-OPENAI_CHAT = make_wire(_OPENAI)
+OPENAI_CHAT = make_wire(OPENAI_DIALECT)

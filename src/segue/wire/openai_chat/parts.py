@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never, cast
 
-from segue.canonical.blocks import Block, Code, Media, Native, Opaque, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Code, Media, Native, Opaque, Origin, Text, Thinking, ToolCall, ToolResponse
 from segue.errors import InputError, ProjectionError
 from segue.render.demands import TEXTS
 from segue.wire.fields import kind_of, object_of, object_or_none, string_or_none
 from segue.wire.openai import AUDIO_FORMATS, AUDIO_TYPES, data_of, data_url, fetched
-from segue.wire.openai_chat.dialect import JsonObject, Spelling
+from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling
 from segue.wire.overlay import rewritten
 
 __all__ = [
@@ -24,14 +24,17 @@ __all__ = [
     "unsupported",
 ]
 
-PART_KEYS = frozenset({"type", "text", "refusal", "image_url", "video_url", "input_audio", "file"})
+PART_KEYS = frozenset(
+    {"type", "text", "refusal", "image_url", "video_url", "input_audio", "file"}
+    | {"document_url", "document_name", "file_id", "thinking"}
+)
 
 
 # ------------------------------------------------------------------------------------------------------------- parsing
 
 
-def parse_content(content: object, api: str) -> list[Block]:
-    """The blocks of a message's content; an empty string is no block."""
+def parse_content(content: object, dialect: ChatDialect, *, thinker: Origin | None = None) -> list[Block]:
+    """The blocks of a message's content; an empty string is no block. `thinker` is who thinks in its parts, if any."""
     if isinstance(content, str):
         return [Text(content)] if content else []
     if content is None:
@@ -41,13 +44,13 @@ def parse_content(content: object, api: str) -> list[Block]:
     blocks: list[Block] = []
     for index, part in enumerate(cast("list[object]", content)):
         try:
-            blocks.append(_parse_part(object_of(part), api))
+            blocks.append(_parse_part(object_of(part), dialect.name, thinker))
         except InputError as error:
             raise error.under(f"content[{index}]") from None
     return blocks
 
 
-def _parse_part(part: JsonObject, api: str) -> Block:
+def _parse_part(part: JsonObject, api: str, thinker: Origin | None) -> Block:
     kind = part.get("type")
     if not isinstance(kind, str):
         raise InputError(f"a string was expected, not {kind_of(kind)}", path="type")
@@ -57,7 +60,21 @@ def _parse_part(part: JsonObject, api: str) -> Block:
         if not isinstance(text, str):
             raise InputError(f"a string was expected, not {kind_of(text)}", path=kind)
         return Text(text, refusal=kind == "refusal", native=native)
+    if kind == "thinking" and (thought := _thought_of(part.get(kind))) is not None:
+        if thinker is not None:
+            return Thinking(thought, string_or_none(part.get("signature")), origin=thinker, native=native)
+        return Opaque(kind, text=thought, native=native)
     return _parse_media(kind, part, native) or Opaque(kind, text=string_or_none(part.get("text")) or "", native=native)
+
+
+def _thought_of(value: object) -> str | None:
+    """The text of a `thinking` part: a string, or a list of text parts."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        return None
+    inner = [object_or_none(item) or {} for item in cast("list[object]", value)]
+    return "".join(string_or_none(item.get("text")) or "" for item in inner)
 
 
 def _parse_media(kind: str, part: JsonObject, native: Native) -> Media | None:
@@ -70,6 +87,17 @@ def _parse_media(kind: str, part: JsonObject, native: Native) -> Media | None:
             mime, data = data_of(url)
             medium = "image" if kind == "image_url" else "video"
             return Media(medium, mime=mime, data=data, url=url if data is None else None, native=native)
+        case "document_url" if isinstance(inner, str):
+            mime, data = data_of(inner)
+            name = string_or_none(part.get("document_name"))
+            return Media(
+                "document", mime=mime, data=data, url=inner if data is None else None, name=name, native=native
+            )
+        case "input_audio" if isinstance(inner, str):
+            mime, data = data_of(inner)
+            if data is None and inner.startswith(("http://", "https://")):
+                return Media("audio", url=inner, native=native)
+            return Media("audio", mime=mime, data=data or inner, native=native)
         case "input_audio":
             audio = object_or_none(inner) or {}
             data, form = audio.get("data"), audio.get("format")
@@ -77,7 +105,7 @@ def _parse_media(kind: str, part: JsonObject, native: Native) -> Media | None:
                 return None
             return Media("audio", mime=AUDIO_TYPES.get(form, f"audio/{form}"), data=data, native=native)
         case "file":
-            return _parse_file(object_or_none(inner) or {}, native)
+            return _parse_file(object_or_none(inner) or part, native)
         case _:
             return None
 
@@ -104,7 +132,11 @@ def render_content(blocks: Sequence[Block], out: Spelling, kinds: frozenset[str]
                 return only.text
             part = _render_part(only, out, kinds)
             return part["text"] if part["type"] == "text" else [part]
-    return [_render_part(block, out, kinds) for block in blocks]
+    parts = [_render_part(block, out, kinds) for block in blocks]
+    foreign = all(out.home(block.native) is None for block in blocks)
+    if foreign and not out.dialect.content_parts and all(part["type"] == "text" for part in parts):
+        return "\n".join(part["text"] for part in parts)
+    return parts
 
 
 def _render_part(block: Block, out: Spelling, kinds: frozenset[str]) -> JsonObject:
@@ -122,6 +154,10 @@ def _render_part(block: Block, out: Spelling, kinds: frozenset[str]) -> JsonObje
             part = {"type": "text", "text": f"```{block.language}\n{block.code}\n```"}
         case Opaque():
             part = unsupported(block.kind, block.text, out)
+        case Thinking() if out.dialect.reasoning_parts:
+            part = {"type": "thinking", "thinking": [{"type": "text", "text": block.text}]}
+            if block.signature is not None:
+                part["signature"] = block.signature
         case Thinking():
             out.report.add("reasoning", "reasoning outside an assistant message is told as text")
             part = {"type": "text", "text": TEXTS.reasoning.format(content=block.text)}
@@ -145,6 +181,8 @@ def _render_media(media: Media, out: Spelling, kinds: frozenset[str]) -> JsonObj
         default = "image/png" if media.kind == "image" else "video/mp4"
         url = media.url if media.data is None else data_url(media.mime or default, media.data)
         return None if url is None else {"type": key, key: {"url": url}}
+    if out.dialect.flat_media:
+        return _render_flat(media)
     data, mime = fetched(media, out.fetch)
     if data is None:
         return None
@@ -154,3 +192,15 @@ def _render_media(media: Media, out: Spelling, kinds: frozenset[str]) -> JsonObj
     mime = mime or "application/pdf"
     name = media.name or ("document.pdf" if mime == "application/pdf" else "document")
     return {"type": "file", "file": {"filename": name, "file_data": data_url(mime, data)}}
+
+
+def _render_flat(media: Media) -> JsonObject | None:
+    """A sound or a file as a plain string."""
+    if media.kind == "audio":
+        sound = media.data or media.url
+        return None if sound is None else {"type": "input_audio", "input_audio": sound}
+    url = media.url if media.data is None else data_url(media.mime or "application/pdf", media.data)
+    if url is None:
+        return None
+    named = {} if media.name is None else {"document_name": media.name}
+    return {"type": "document_url", "document_url": url, **named}

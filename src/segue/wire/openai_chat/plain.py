@@ -13,7 +13,7 @@ from segue.canonical.jsontext import write_text
 from segue.canonical.plain import Content, Event, NotPlain, Plain, Turn, Words, checked_words
 from segue.wire.lane import Lane
 from segue.wire.openai_chat.dialect import ChatDialect
-from segue.wire.openai_chat.request import BODY_KEYS
+from segue.wire.openai_chat.request import body_keys
 
 __all__ = ["chat_lane"]
 
@@ -29,13 +29,20 @@ class _Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc
     text: str
 
 
+class _Thought(Struct, tag_field="type", tag="thinking", forbid_unknown_fields=True, gc=False):
+    """Reasoning among the parts of an assistant's content, of the vendors that have it there."""
+
+    thinking: str | list[_Text]
+    signature: str | None = None
+
+
 _Content: TypeAlias = str | list[_Text]
 _Nothing: TypeAlias = Annotated[list[Any], Meta(max_length=0)] | None
 
 
 class _Function(Struct, forbid_unknown_fields=True, gc=False):
     name: str
-    arguments: str
+    arguments: str | dict[str, Any]
 
 
 class _Call(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
@@ -60,7 +67,7 @@ class _User(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc
 class _Assistant(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """The keys after the calls are those that an SDK writes down whether they say anything or not."""
 
-    content: _Content | None | UnsetType = UNSET
+    content: str | list[_Text | _Thought] | None | UnsetType = UNSET
     reasoning_content: str | None = None
     tool_calls: list[_Call] | None = None
     reasoning: str | None = None
@@ -84,7 +91,7 @@ def chat_lane(dialect: ChatDialect) -> Lane:
     return Lane(
         key="messages",
         items=list[_Item],
-        body_keys=(BODY_KEYS | _USUAL_KEYS) - {"messages"},
+        body_keys=(body_keys(dialect) | _USUAL_KEYS) - {"messages"},
         read=partial(_read, dialect=dialect),
         write=partial(_write, dialect=dialect),
     )
@@ -105,10 +112,8 @@ def _read(items: list[_Item], *, dialect: ChatDialect) -> Plain:
         starts.append(place)
         place += 1
         if isinstance(item, _Assistant):
-            content = item.content or None
-            if content is not None:
-                content = checked_words(_texts(content))
-            elif not item.tool_calls:
+            content, thoughts = _reply_of(item, dialect)
+            if content is None and not item.tool_calls:
                 raise NotPlain
             # OAI-CHAT-07
             if item.tool_calls == []:
@@ -117,8 +122,8 @@ def _read(items: list[_Item], *, dialect: ChatDialect) -> Plain:
             if item.tool_calls:
                 calls += item.tool_calls
                 answers += range(place, place := place + len(item.tool_calls))
-            form = (item.content, item.reasoning is None) if content is None else item.reasoning is None
-            events.append(Turn(content, start, len(calls), _thoughts(item, dialect), form))
+            form = (thoughts, content is None and item.content is not None, item.content is UNSET, item.reasoning is None)
+            events.append(Turn(content, start, len(calls), thoughts, form))
         elif isinstance(item, _User):
             events.append(Words(checked_words(_texts(item.content))))
         else:
@@ -138,7 +143,8 @@ def _with_columns(
     names = [call.function.name for call in calls]
     if any(result.name is not UNSET and result.name != name for result, name in zip(results, names, strict=True)):
         raise NotPlain
-    arguments = [_arguments.decode(call.function.arguments) for call in calls]
+    given = [call.function.arguments for call in calls]
+    arguments = [_arguments.decode(text) if isinstance(text, str) else text for text in given]
     contents = [result.content for result in results]
     told = [text if isinstance(text, str) else checked_words(_texts(text)) for text in contents]
     return Plain(events, starts, raw_ids, names, arguments, told, head=head)
@@ -148,9 +154,19 @@ def _texts(content: _Content) -> Content:
     return content if isinstance(content, str) else [part.text for part in content]
 
 
-def _thoughts(item: _Assistant, dialect: ChatDialect) -> int:
+def _reply_of(item: _Assistant, dialect: ChatDialect) -> tuple[Content | None, int]:
+    """The model's words, and the number of its thoughts."""
     text = item.reasoning_content if item.reasoning_content is not None else item.reasoning
-    return int(text is not None and (bool(text) or dialect.reasoning_key is not None))
+    thoughts = int(text is not None and (bool(text) or dialect.reasoning_key is not None))
+    content = item.content
+    if isinstance(content, str):
+        return (checked_words(content) if content else None), thoughts
+    if not content:
+        return None, thoughts
+    texts = [part.text for part in content if isinstance(part, _Text)]
+    if len(texts) < len(content) and not dialect.reasoning_parts:
+        raise NotPlain
+    return (checked_words(texts) if texts else None), thoughts + len(content) - len(texts)
 
 
 # ------------------------------------------------------------------------------------------------------------- writing
@@ -163,22 +179,24 @@ def _write(plain: Plain, events: Sequence[Event], *, dialect: ChatDialect) -> li
         _Function(name, write_text(value)) for name, value in zip(plain.names, plain.arguments, strict=True)
     ]
     calls = [_Call(sent_id, "function", function) for sent_id, function in zip(ids, functions, strict=True)]
-    told = [text if isinstance(text, str) else _parts(text) for text in plain.results]
+    told = [text if isinstance(text, str) else _parts(text, dialect) for text in plain.results]
     names = plain.names if dialect.named_results else [UNSET] * len(ids)
     results = [_Result(*result) for result in zip(ids, told, names, strict=True)]
     for event in events:
         if isinstance(event, Words):
-            items.append(_User(_parts(event.content)))
+            items.append(_User(_parts(event.content, dialect)))
             continue
-        content = None if event.content is None else _parts(event.content)
+        content = dialect.empty_content if event.content is None else _parts(event.content, dialect)
         start, stop = event.start, event.stop
         items.append(_Assistant(content, event.placeholder, calls[start:stop] or None))
         items += results[start:stop]
     return items
 
 
-def _parts(content: Content) -> _Content:
-    """One text stands alone, several in a list."""
+def _parts(content: Content, dialect: ChatDialect) -> _Content:
+    """One text stands alone, several in a list where the vendor takes one."""
     if isinstance(content, str):
         return content
+    if not dialect.content_parts:
+        return "\n".join(content)
     return content[0] if len(content) == 1 else [_Text(text) for text in content]

@@ -15,18 +15,22 @@ from segue.render.transcript import Transcript
 from segue.wire.base import Projection
 from segue.wire.fields import list_of, object_of, object_or_none, string_or_none
 from segue.wire.openai_chat.calls import CALL_KEYS, respelled
-from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling
+from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, within
 from segue.wire.openai_chat.items import MESSAGE_KEYS, parse_message, render_messages
-from segue.wire.openai_chat.options import OPTION_KEYS, lawful_options, parse_options, render_options
+from segue.wire.openai_chat.options import keys_of, lawful_options, parse_options, render_options
 from segue.wire.openai_chat.parts import PART_KEYS
 from segue.wire.overlay import laid_over
 from segue.wire.tools import as_function, object_schema
 
-__all__ = ["BODY_KEYS", "ITEM_KEYS", "parse_request", "render_request"]
+__all__ = ["ITEM_KEYS", "body_keys", "parse_request", "render_request"]
 
-BODY_KEYS = OPTION_KEYS | {"model", "messages", "tools", "functions"}
 # `arguments` is of the old form of calls; the last three are left over from SDKs that parsed a reply.
 ITEM_KEYS = MESSAGE_KEYS | CALL_KEYS | PART_KEYS | {"arguments", "index", "parsed", "parsed_arguments"}
+
+
+def body_keys(dialect: ChatDialect) -> frozenset[str]:
+    """The keys of a body that canonical fields speak for."""
+    return keys_of(dialect) | {"model", "messages", "tools", "functions"}
 
 
 # ------------------------------------------------------------------------------------------------------------- parsing
@@ -126,7 +130,7 @@ def render_request(transcript: Transcript, projection: Projection, *, dialect: C
     for key in ("tool_choice", "parallel_tool_calls"):
         if key in words:
             body[key] = words[key]
-    return body | words
+    return within(body | words, "body", out)
 
 
 def _render_at_home(
@@ -149,7 +153,12 @@ def _render_at_home(
     choice = object_or_none(body.get("tool_choice"))
     if choice is not None and choice.get("type") == "allowed_tools":
         body["tool_choice"] = _respelled_choice(choice, out)
-    return body
+    # MIS-13
+    if body.get("tools") == [] and not out.dialect.empty_tools:
+        del body["tools"]
+    kept = within(body, "body", out)
+    # An option under a key that is refused goes out under the key that is not.
+    return body if kept is body else {**kept, **{key: value for key, value in after.items() if key not in kept}}
 
 
 def _lay_list(body: JsonObject, key: str, items: list[JsonObject]) -> None:
@@ -224,13 +233,16 @@ def _render_legacy_tool(tool: Tool, out: Spelling) -> JsonObject:
 def _render_tool(tool: Tool, out: Spelling) -> JsonObject:
     home = out.home(tool.native)
     key = "custom" if tool.kind == "custom" else "function"
+    detail: JsonObject
     if home is not None and home.intact and not _is_legacy(tool, out):
         entry = cast("JsonObject", home.fragment)
         if tool.kind == "hosted":
             return entry
-        changes = _changes(tool, entry[key], out)
-        return {**entry, key: {**entry[key], **changes}} if changes else entry
-    detail: JsonObject = {"name": out.spell(tool.name)}
+        detail = within(entry[key], f"tools.{key}", out)
+        changes = _changes(tool, detail, out)
+        same = not changes and detail is entry[key]
+        return within(entry if same else {**entry, key: {**detail, **changes}}, "tools", out)
+    detail = {"name": out.spell(tool.name)}
     if tool.description is not None:
         detail["description"] = _described(tool, out)
     if tool.kind == "custom":
@@ -245,7 +257,10 @@ def _render_tool(tool: Tool, out: Spelling) -> JsonObject:
 
 def _changes(tool: Tool, detail: JsonObject, out: Spelling) -> JsonObject:
     """What must be said otherwise than the original declaration says it."""
-    said = {"name": out.spell(tool.name), "description": _described(tool, out)}
+    said: JsonObject = {"name": out.spell(tool.name), "description": _described(tool, out)}
+    # COMP-10, MIS-13
+    if out.dialect.parameters_wanted and tool.parameters is None and tool.kind == "function":
+        said["parameters"] = object_schema(None)
     return {key: value for key, value in said.items() if value is not None and detail.get(key) != value}
 
 

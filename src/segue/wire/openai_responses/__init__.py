@@ -53,9 +53,9 @@ def _ids(_model: Model) -> IdScheme:
     return _IDS
 
 
-def _names(_model: Model) -> NameRule:
-    # OAI-RESP-19: newer specifications say 128.
-    return NameRule(home_limit=128, home_joint=JOINT)
+def _names(model: Model) -> NameRule:
+    # OAI-RESP-19: newer specifications say 128. OAI-CHAT-08: reasoning models were seen to take a dot.
+    return NameRule(home_allowed="." if reasons(model) else "", home_limit=128, home_joint=JOINT)
 
 
 OPENAI_RESPONSES = Wire(

@@ -173,7 +173,8 @@ def _render_at_home(
 ) -> JsonObject:
     """The body as it came, with what changed laid over it."""
     body = _lay_options(transcript, said, out)
-    if transcript.system != transcript.request.system:
+    # A list is how a reply repeats them; a request is refused with one.
+    if transcript.system != transcript.request.system or isinstance(said.get("instructions"), list):
         body["instructions"] = _render_instructions(transcript.system)
     if not isinstance(said.get("input"), str) or items != _items(said):
         _lay_list(body, "input", _with_respelled_tools(items, transcript.tools, out))
