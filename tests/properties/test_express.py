@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-import segue.express
 from segue.canonical.jsontext import read_object, write
 from segue.carry import Asked, carry
 from segue.convert import policy_of
 from segue.errors import SegueError
-from segue.express import express
+from segue.express import around, express
+from segue.express.sample import sample_places
 from segue.wire.registry import WIRES
 from tests.budget import examples
 
@@ -76,6 +76,9 @@ def as_sent(data: st.DataObject, body: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
+WAYS = st.sampled_from(["wary", "trusting", "remembering"])
+
+
 class Everything(set[object]):
     def __contains__(self, _item: object) -> bool:
         return True
@@ -84,13 +87,17 @@ class Everything(set[object]):
         return True
 
 
-def agree(data: bytes, asked: Asked, *, trusting: bool = False) -> bool:
-    """Whether the lane was taken; if so, it must have said the same. `trusting`: it tries as little as it can."""
-    proven = segue.express._proven_by
+def agree(data: bytes, asked: Asked, way: str) -> bool:
+    """Whether the lane was taken; if so, it must have said the same.
+
+    `wary`: each example on its own; `trusting`: the sample is as small as it can be; `remembering`: as in real life.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(segue.express, "_proven_by", lambda *_: Everything() if trusting else set())
+        if way != "remembering":
+            patch.setattr(around, "_remembered", lambda *_: around._Memory())
+        if way == "trusting":
+            patch.setattr(around, "sample_places", lambda *given: sample_places(*given[:-1], Everything()))
         quick = express(data, asked, least=0)
-    assert segue.express._proven_by is proven
     if quick is None:
         return False
     value, surrogates = read_object(data)
@@ -121,7 +128,7 @@ def test_the_lane_says_what_the_long_way_says(source: str, target: str) -> None:
             policy=policy_of(**policy),
         )
         text = STYLES[data.draw(st.sampled_from(sorted(STYLES)))](body)
-        taken[agree(text.encode(), asked, trusting=data.draw(st.booleans()))] += 1
+        taken[agree(text.encode(), asked, data.draw(WAYS))] += 1
 
     run()
     print(source, target, taken)
@@ -138,6 +145,6 @@ def test_odd_bodies_go_the_long_way_or_come_out_the_same(source: str, data: st.D
     target = data.draw(st.sampled_from(sorted(WIRES)))
     try:
         asked = Asked(target=WIRES[target], source=WIRES[source])
-        agree(json.dumps(body).encode(), asked, trusting=data.draw(st.booleans()))
+        agree(json.dumps(body).encode(), asked, data.draw(WAYS))
     except SegueError:
         pytest.fail("the lane took what the long way refuses")

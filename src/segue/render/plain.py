@@ -8,27 +8,39 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from msgspec import Struct
+
 from segue.canonical.plain import Content, Event, Plain, Turn, Words
 from segue.render.content import error_text
 from segue.render.demands import TEXTS, Demands
 
-__all__ = ["bridges", "tell", "thoughtless"]
+__all__ = ["Ways", "bridges", "tell", "thoughtless"]
 
 
-def tell(plain: Plain, demands: Demands, *, placeholders: bool, tail: bool) -> list[Event]:
-    """The events as the target may be told them. `placeholders`: replies get one for their reasoning."""
+class Ways(Struct, frozen=True):
+    """How a conversation has to be told: by whose demands, with placeholders for reasoning, with a word at the end."""
+
+    demands: Demands
+    placeholders: bool = False
+    tail: bool = False
+
+
+def tell(plain: Plain, ways: Ways) -> list[Event]:
+    """The events as the target may be told them. Telling is done once: it changes what it tells."""
+    demands = ways.demands
     if not demands.error_flag:
         for place in plain.failed:
             plain.results[place] = _failed(plain.results[place])
         plain.failed = []
-    events = plain.events
-    if placeholders:
+    told = plain.events
+    if ways.placeholders:
         for turn in thoughtless(plain, demands):
             turn.placeholder = TEXTS.no_reasoning
-    told = events if demands.alternation == "free" else _merged(events)
+    if demands.alternation != "free":
+        told = _merged(told)
     if demands.bridge:
         told = _bridged(told)
-    return [*told, Words(TEXTS.tail)] if tail else told
+    return [*told, Words(TEXTS.tail)] if ways.tail else told
 
 
 def thoughtless(plain: Plain, demands: Demands) -> list[Turn]:

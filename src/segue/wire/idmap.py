@@ -95,7 +95,7 @@ def mistral_scheme(*, lawful: str = r"[a-zA-Z0-9]{9}") -> IdScheme:
 
 def nine_characters(text: str) -> str:
     """Nine letters and digits from a hash of the text."""
-    number = int.from_bytes(sha256(text.encode("utf-8", "replace")).digest(), "big")
+    number = int.from_bytes(sha256(text.encode("utf-8", "replace")).digest(), "big") % len(_ALPHANUMERIC) ** 9
     made = ""
     for _ in range(9):
         number, place = divmod(number, len(_ALPHANUMERIC))
