@@ -15,7 +15,7 @@ import msgspec
 
 from segue.errors import InputError
 
-__all__ = ["MAX_DEPTH", "parse_argument_text", "plain", "read", "read_object", "write", "write_large", "write_sorted", "write_text"]
+__all__ = ["MAX_DEPTH", "parse_argument_text", "plain", "read", "read_object", "write", "write_sorted", "write_text"]
 
 MAX_DEPTH = 500
 _TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
@@ -34,13 +34,6 @@ _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
 def write(value: object) -> bytes:
     return _encoder.encode(value)
-
-
-def write_large(value: object, size: int) -> bytes:
-    """`write` for what will take about so many bytes: room is made once, and not again and again."""
-    buffer = bytearray(size)
-    _encoder.encode_into(value, buffer)
-    return bytes(buffer)
 
 
 def write_text(value: object) -> str:

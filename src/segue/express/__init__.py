@@ -13,7 +13,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from segue.canonical.jsontext import write_large
+from segue.canonical.jsontext import write
 from segue.canonical.plain import NotPlain, name_calls
 from segue.carry import Asked
 from segue.errors import SegueError
@@ -62,5 +62,4 @@ def _express(data: bytes, asked: Asked) -> Express:
         said = [*frame.head, *frame.lane.write(whole, tell(whole, frame.ways))]
     else:
         said = body.own
-    made = write_large({**frame.body, frame.lane.key: said}, len(data))
-    return Express(body.source, made, frame.names, report)
+    return Express(body.source, write({**frame.body, frame.lane.key: said}), frame.names, report)
