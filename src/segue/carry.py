@@ -108,7 +108,7 @@ def say(
     transcript = render(request, wire.demands(known), policy, report, model=model)
     rule = wire.names(known)
     _report_unsaid(request, wire, report)
-    names = NameMap(rule.at_home() if transcript.home else rule)
+    names = NameMap(rule.at_home(tool.name for tool in transcript.tools) if transcript.home else rule)
     spell: Callable[[str], str] = names.render
     ids = IdMap.project(transcript, scheme, spell)
     body = wire.render_request(transcript, Projection(ids, names, report, fetch))

@@ -149,8 +149,8 @@ def empties(draft: Draft) -> Draft:
     """No text and no message that the target refuses because nothing is in it."""
     messages: list[Message] = []
     for message in draft.messages:
-        if draft.demands.empty_text == "refused":
-            kept = [_without_empty_parts(b) for b in message.blocks if not (isinstance(b, Text) and not b.text)]
+        if draft.demands.empty_text != "kept":
+            kept = [_without_empty_parts(draft, b) for b in message.blocks if not _is_refused(draft, b)]
             message = message if same_objects(kept, message.blocks) else message.holding(tuple(kept))
         if _says_nothing(draft, message):
             draft.report.add("dropped", f"an empty message of speaker {message.speaker}", subject=message.speaker)
@@ -159,9 +159,18 @@ def empties(draft: Draft) -> Draft:
     return draft.with_messages(messages)
 
 
-def _without_empty_parts(block: Block) -> Block:
+def _is_refused(draft: Draft, block: Block) -> bool:
+    return isinstance(block, Text) and not block.text and not _stays_empty(draft, block)
+
+
+def _stays_empty(draft: Draft, block: Block) -> bool:
+    intact = block.native is not None and block.native.intact and draft.at_home(block)
+    return intact and draft.demands.empty_text == "home"
+
+
+def _without_empty_parts(draft: Draft, block: Block) -> Block:
     """A result may be empty, but not have an empty part."""
-    if not isinstance(block, ToolResponse) or not block.content:
+    if not isinstance(block, ToolResponse) or not block.content or _stays_empty(draft, block):
         return block
     if len(block.content) == 1 and block.content[0].native is None:
         return block

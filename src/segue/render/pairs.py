@@ -12,7 +12,7 @@ from segue.canonical.jsontext import write_text
 from segue.canonical.pairing import same_content
 from segue.render.demands import TEXTS
 from segue.render.draft import Draft, regrouped, runs
-from segue.render.reasoning import keeps_reasoning
+from segue.render.reasoning import keeps_reasoning, unnamed
 
 __all__ = ["complete", "hosted", "orphans", "place", "settle", "speakers"]
 
@@ -52,11 +52,13 @@ def _is_of_one(message: Message) -> bool:
 
 
 def _one_reply_a_turn(draft: Draft) -> Iterator[Message]:
-    """The messages, with a reply that its wire wrote as several of one turn put together."""
+    """The messages, with a reply that its wire wrote as several of one turn put together; at home they stay."""
     for run in runs(draft.messages, _of_one_turn):
-        if len(run) > 1:
-            draft.report.add("moved", "messages that are one reply were put together")
-        yield run[0].holding(tuple(block for message in run for block in message.blocks)) if len(run) > 1 else run[0]
+        if len(run) == 1 or all(draft.at_home(message) for message in run):
+            yield from run
+            continue
+        draft.report.add("moved", "messages that are one reply were put together")
+        yield run[0].holding(tuple(block for message in run for block in message.blocks))
 
 
 def _of_one_turn(last: Message, message: Message) -> bool:
@@ -105,8 +107,7 @@ def _ran_abroad(draft: Draft) -> frozenset[str]:
     for message in draft.messages:
         if message.speaker != "ai" and not all(isinstance(block, ToolResponse) for block in message.blocks):
             running.clear()
-        # OAI-RESP-08: what was made with reasoning can't go back by its id without it.
-        kept = not draft.demands.reasoning_leads or keeps_reasoning(draft, message)
+        kept = not _loses_its_name(draft, message)
         for block in message.blocks:
             run_id = _hosted_id(block)
             whole = draft.at_home(block) and block.native is not None and block.native.intact and kept
@@ -117,6 +118,11 @@ def _ran_abroad(draft: Draft) -> frozenset[str]:
                 found.add(run_id)
             running.add(run_id)
     return frozenset(found)
+
+
+def _loses_its_name(draft: Draft, message: Message) -> bool:
+    """OAI-RESP-08: what was made with reasoning can't go back by its id without it."""
+    return draft.demands.reasoning_leads and not keeps_reasoning(draft, message)
 
 
 def _hosted_id(block: Block) -> str:
@@ -134,6 +140,8 @@ def _as_pairs(draft: Draft, message: Message, abroad: frozenset[str], results: d
     """The message with its provider-run calls as calls like any other; cut after each result."""
     if not any(_hosted_id(block) in abroad for block in message.blocks):
         return [message]
+    if _loses_its_name(draft, message):
+        message = unnamed(message)
     blocks: list[Block] = []
     for block in message.blocks:
         if _hosted_id(block) not in abroad:

@@ -45,6 +45,7 @@ __all__ = [
     "reasoning",
     "remembering",
     "sent_digest",
+    "unnamed",
 ]
 
 
@@ -82,7 +83,7 @@ def _leading(draft: Draft, kept: Callable[[Message], Message]) -> Iterator[Messa
         ends = bool(message.blocks) and isinstance(message.blocks[-1], Thinking)
         made = kept(message)
         # OAI-RESP-08: what comes after reasoning that was torn from it may have been made with it.
-        made = _unnamed(made) if torn or made is not message else made
+        made = unnamed(made) if torn or made is not message else made
         yield _without_detached(draft, made)
         torn = ends and draft.at_home(message.blocks[-1])
 
@@ -99,7 +100,7 @@ def _without_detached(draft: Draft, message: Message) -> Message:
     )
 
 
-def _unnamed(message: Message) -> Message:
+def unnamed(message: Message) -> Message:
     """The message with blocks that are written anew, so that they no longer claim to be what the provider keeps."""
     return message.holding(
         tuple(
@@ -187,12 +188,12 @@ def placeholders(draft: Draft) -> Draft:
     origin = Origin(draft.demands.provider, draft.model, identity="absent")
     signature = draft.demands.placeholder_signature
 
-    def filled(message: Message) -> Message:
+    def filled(message: Message, signed: bool) -> Message:
         calls = [(at, block) for at, block in enumerate(message.blocks) if draft.pairs_call(block)]
         if not calls:
             wanting = draft.demands.reasoning_on_words and message.speaker == "ai" and not thinks(message)
             return _with_placeholder(message, 0, None) if wanting else message
-        if _is_signed(message, calls[0][0]) if signature else thinks(message):
+        if signed or (_is_signed(message, calls[0][0]) if signature else thinks(message)):
             return message
         at, call = calls[0] if signature else (0, calls[0][1])
         return _with_placeholder(message, at, call.id)
@@ -202,7 +203,13 @@ def placeholders(draft: Draft) -> Draft:
         made = Thinking("" if signature else TEXTS.no_reasoning, signature or None, origin=origin)
         return message.holding((*message.blocks[:at], made, *message.blocks[at:]))
 
-    return draft.with_messages(filled(message) for message in draft.messages)
+    messages: list[Message] = []
+    # Replies that follow each other are one, and one signature is enough for them.
+    asked = False
+    for message in draft.messages:
+        messages.append(filled(message, signed=bool(signature) and asked))
+        asked = message.speaker == "ai" and (asked or any(draft.pairs_call(block) for block in message.blocks))
+    return draft.with_messages(messages)
 
 
 def _on_calls(draft: Draft) -> bool:

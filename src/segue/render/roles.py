@@ -35,7 +35,7 @@ def system_text(draft: Draft) -> Draft:
 def _later(draft: Draft, message: Message) -> Message:
     if message.speaker != "system" or draft.demands.later_system != "text" or draft.at_home(message):
         return message
-    return _as_words(draft, message)
+    return _as_words(draft, message) if message.blocks else message
 
 
 def _as_words(draft: Draft, message: Message) -> Message:
@@ -109,7 +109,8 @@ def _alone(draft: Draft, run: list[Message]) -> list[Message]:
         return run
     if all(draft.at_home(part) for part in run):
         draft.report.add("moved", "results were put into one message with nothing else in it")
-    return [message.holding(results), *([message.holding(words, speaker="human")] if words else [])]
+    parts = [message.holding(results)] if results else []
+    return [*parts, message.holding(words, speaker="human")] if words else parts
 
 
 def merging(draft: Draft) -> Draft:
@@ -117,23 +118,8 @@ def merging(draft: Draft) -> Draft:
     the target refuses it."""
     if draft.demands.alternation == "free":
         return draft
-    if draft.demands.calls_after_user:
-        replies = runs(draft.messages, lambda last, message: last.speaker == message.speaker == "ai")
-        draft = draft.with_messages(part for run in replies for part in _one_reply(draft, run))
     found = runs(draft.messages, lambda last, message: _one_role(draft, last, message))
     return draft.with_messages(map(_joined, found))
-
-
-def _one_reply(draft: Draft, run: list[Message]) -> list[Message]:
-    if len(run) == 1 or not _asks(draft, run):
-        return run
-    if all(draft.at_home(message) for message in run):
-        draft.report.add("moved", "a reply with calls was made one with the reply before it")
-    return [_joined(run)]
-
-
-def _asks(draft: Draft, messages: list[Message]) -> bool:
-    return any(draft.pairs_call(block) for message in messages for block in message.blocks)
 
 
 def _one_role(draft: Draft, last: Message, message: Message) -> bool:
@@ -193,8 +179,8 @@ def _beginning(draft: Draft) -> Draft:
         return draft
     first = draft.messages[head]
     # A validator that starts to count at the second message takes the results of calls in the first for surplus ones.
-    bare = draft.demands.calls_after_user or (head == 0 and not draft.demands.first_calls)
-    lawful = draft.at_home(first) and not (bare and _asks(draft, [first]))
+    bare = head == 0 and not draft.demands.first_calls and draft.request.continues is None
+    lawful = draft.at_home(first) and not (bare and any(draft.pairs_call(block) for block in first.blocks))
     if first.speaker == "human" or lawful:
         return draft
     draft.report.add("inserted", "a user's word at the beginning")
@@ -207,7 +193,8 @@ def _ending(draft: Draft) -> Draft:
         emptied = any(message.speaker != "system" for message in draft.request.messages)
         # What must end in some way must not be empty, not even at home.
         silent = demands.ending == "marked" and not draft.messages
-        return _with_tail(draft) if emptied or silent or (demands.ending != "free" and not draft.home) else draft
+        wanted = demands.ending != "free" and not (draft.home and demands.no_messages)
+        return _with_tail(draft) if emptied or silent or wanted else draft
     position = len(draft.messages) - 1
     # An empty message at home counts for nothing where neighbours of one role are one.
     merged = demands.alternation == "merged"

@@ -129,7 +129,8 @@ def parse_output(item: JsonObject, reading: Reading, *, sound: bool) -> ToolResp
 def is_hosted_output(item: JsonObject, reading: Reading) -> bool:
     """Whether the provider itself gave this output."""
     call_type = TYPE_OF_OUTPUT.get(item["type"])
-    return call_type is not None and (item.get("call_id") in reading.hosted or TYPED[call_type].hosted(item))
+    call_id = raw_id_or_none(item.get("call_id"))
+    return call_type is not None and (call_id in reading.hosted or TYPED[call_type].hosted(item))
 
 
 def _output_name(item: JsonObject) -> str | None:

@@ -223,7 +223,7 @@ def _parse_said(kind: str, side: Side, item: JsonObject, reading: Reading, *, so
         if reading.answered and raw_id_or_none(item.get("call_id")) is None and kind == "function_call_output":
             return Message("human", (_parse_update(item),), native=native)
         response = parse_output(item, reading, sound=sound)
-        return Message("tool", (response,), native=response.native)
+        return Message("tool", (response,), native=Native(API, {}))
     if side == "none":
         return Message("system", (), native=Native(API, item))
     if kind != "message":
@@ -398,7 +398,7 @@ def _render_reasoning(block: Thinking, home: Native | None) -> JsonObject:
 
 def _render_other(block: Opaque, fragment: JsonObject, out: Spelling) -> list[JsonObject]:
     # OAI-RESP-10
-    if block.kind == "item_reference" and (not out.stored or fragment.get("id") in out.used):
+    if block.kind == "item_reference" and (not out.stored or string_or_none(fragment.get("id")) in out.used):
         out.report.add("dropped", "a reference to an item that the provider does not hold", subject=block.text)
         return []
     return [_once(fragment, out)]

@@ -25,6 +25,7 @@ from segue.wire.openai_responses.options import (
 )
 from segue.wire.openai_responses.shared import API, Reading, Spelling
 from segue.wire.openai_responses.tools import (
+    DECLARING,
     bare_names,
     declared_in_items,
     parse_tools,
@@ -195,7 +196,7 @@ def _with_respelled_tools(items: list[JsonObject], tools: Sequence[Tool], out: S
 
 def _respelled_item(item: JsonObject, out: Spelling) -> JsonObject:
     given = item.get("tools")
-    if not isinstance(given, list):
+    if item.get("type") not in DECLARING or not isinstance(given, list):
         return item
     spelled = respelled_tools(cast("list[Any]", given), out.spell)
     same = all(a is b for a, b in zip(spelled, cast("list[Any]", given), strict=True))

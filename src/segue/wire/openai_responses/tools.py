@@ -17,12 +17,12 @@ from segue.wire.fields import JsonObject, flag_or_none, kind_of, list_of, object
 from segue.wire.openai_responses.shared import API, JOINT, Spelling, joined_name, split_name
 from segue.wire.tools import object_schema
 
-__all__ = ["bare_names", "declared_in_items", "parse_tools", "render_tools", "respelled_tools"]
+__all__ = ["DECLARING", "bare_names", "declared_in_items", "parse_tools", "render_tools", "respelled_tools"]
 
 _KINDS = ("function", "custom")
 # As on the Chat API; only bodies from abroad are held to it.
 _LIMIT = 128
-_DECLARING = ("additional_tools", "tool_search_output")
+DECLARING = ("additional_tools", "tool_search_output")
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -43,7 +43,7 @@ def declared_in_items(items: Iterable[object]) -> Iterator[Tool]:
     """The tools that items make available."""
     for index, value in enumerate(items):
         item = object_or_none(value) or {}
-        if item.get("type") in _DECLARING and isinstance(item.get("tools"), list):
+        if item.get("type") in DECLARING and isinstance(item.get("tools"), list):
             yield from parse_tools(item["tools"], f"input[{index}].tools", within=item["type"])
 
 

@@ -57,7 +57,7 @@ def _words(name: str) -> Callable[[JsonObject], tuple[Block, ...]]:
 
 def _screenshot(item: JsonObject) -> tuple[Block, ...]:
     shot = object_or_none(item.get("output")) or {}
-    picture = parse_image_url(shot, shot.get("image_url"))
+    picture = parse_image_url(shot, shot.get("image_url"), intact=False)
     return () if picture is None else (picture,)
 
 
