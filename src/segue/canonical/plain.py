@@ -7,6 +7,7 @@ with can happen. Whoever meets anything else raises `NotPlain`, and the history 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -15,6 +16,8 @@ from segue.canonical.ids import NO_IDS, hashed_tool_ids, is_canonical, reply_tex
 from segue.canonical.jsontext import MAX_DEPTH, depth_of
 
 __all__ = ["Content", "Event", "NotPlain", "Plain", "Turn", "Words", "checked_words", "name_calls"]
+
+_NOT_NAMES = frozenset({None, *NO_IDS})
 
 Content: TypeAlias = str | list[str]
 """A text, or the texts of a list of parts."""
@@ -52,14 +55,14 @@ Event: TypeAlias = Words | Turn
 class Plain(Struct, gc=False):
     """Events, the place in the body where each begins, and a column for each thing that there is to a call.
 
-    The first `head` items of the body are system text. `failed` are the places of results that are errors. `unsaid`
+    Either all calls have an id of their own or none has one. The first `head` items of the body are system text. `failed` are the places of results that are errors. `unsaid`
     counts the blocks with a key that only their own API has a word for. The ids are filled in on the way: canonical
     ones, and those that the target is told.
     """
 
     events: list[Event]
     starts: list[int]
-    raw_ids: list[str]
+    raw_ids: list[str | None]
     names: list[str]
     arguments: list[dict[str, Any]]
     results: list[Content]
@@ -79,22 +82,34 @@ def checked_words(content: Content) -> Content:
 
 
 def name_calls(plain: Plain, provider: str) -> None:
-    """Gives the calls the ids that pairing would give them: each raw id is the only one of its kind."""
+    """Gives the calls the ids that pairing would give them: each raw id is the only one of its kind, or there is none."""
     raw_ids, names, arguments = plain.raw_ids, plain.names, plain.arguments
     known = set(raw_ids)
-    if len(known) < len(raw_ids) or not known.isdisjoint(NO_IDS) or any(map(is_canonical, known)):
+    named = known != {None}
+    if named and (len(known) < len(raw_ids) or not known.isdisjoint(_NOT_NAMES) or any(map(is_canonical, known))):
         raise NotPlain
     turns = [event for event in plain.events if isinstance(event, Turn) and event.start < event.stop]
     calls = list(zip(raw_ids, names, arguments, strict=True))
     replies = [reply_text(calls[turn.start : turn.stop]) for turn in turns]
     if any(len(reply) > MAX_DEPTH and depth_of(reply) > MAX_DEPTH // 2 for reply in replies):
         raise NotPlain
-    keys = [turn_key(key, 0) for key in short_hashes(replies, 16)]
+    hashes = short_hashes(replies, 16)
+    keys = [turn_key(key, 0) for key in hashes] if named else _counted(hashes)
     counts = [turn.stop - turn.start for turn in turns]
     plain.ids = hashed_tool_ids(
         provider,
-        raw_ids,
+        [raw_id or "" for raw_id in raw_ids],
         names,
         [key for key, count in zip(keys, counts, strict=True) for _ in range(count)],
         [index for count in counts for index in range(count)],
     )
+
+
+def _counted(replies: list[str]) -> list[str]:
+    """The keys of turns that may be equal: calls without ids say the same as often as they like."""
+    seen: Counter[str] = Counter()
+    keys: list[str] = []
+    for reply in replies:
+        keys.append(turn_key(reply, seen[reply]))
+        seen[reply] += 1
+    return keys

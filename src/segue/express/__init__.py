@@ -59,7 +59,7 @@ def _express(data: bytes, asked: Asked) -> Express:
     # Before it is told: telling makes one of neighbours.
     report = report_on(whole, frame.account, frame.ways)
     if body.own is None:
-        said = [*frame.head, *frame.lane.write(whole, tell(whole, frame.ways))]
+        said = [*frame.head, *frame.lane.write(whole, tell(whole, frame.ways), frame.ways)]
     else:
         said = body.own
     return Express(body.source, write({**frame.body, frame.lane.key: said}), frame.names, report)

@@ -121,7 +121,7 @@ def _asked(whole: Plain, shapes: Mapping[Shape, int], body: Body, asked: Asked, 
     lane, said = lane_of(asked.target), carried.said
     ways = _ways(whole, carried)
     proof: list[Any] = said.body[lane.key]
-    trial = lane.write(sample, tell(sample, ways)) if body.own is None else given
+    trial = lane.write(sample, tell(sample, ways), ways) if body.own is None else given
     head = len(proof) - len(trial)
     if head < 0 or write(trial) != write(proof[head:]) or not all(map(_is_system, proof[:head])):
         raise NotPlain
@@ -147,6 +147,7 @@ def _ways(whole: Plain, carried: Carried) -> Ways:
     demands, last = carried.transcript.demands, whole.events[-1]
     return Ways(
         demands,
+        carried.said.report.id_scheme,
         placeholders=any(finding.message == PLACEHOLDER for finding in carried.said.report.findings),
         tail=demands.ending != "free" and isinstance(last, Turn) and last.start == last.stop,
     )

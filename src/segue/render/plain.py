@@ -21,6 +21,7 @@ class Ways(Struct, frozen=True):
     """How a conversation has to be told: by whose demands, with placeholders for reasoning, with a word at the end."""
 
     demands: Demands
+    id_scheme: str = ""
     placeholders: bool = False
     tail: bool = False
 
@@ -35,7 +36,7 @@ def tell(plain: Plain, ways: Ways) -> list[Event]:
     told = plain.events
     if ways.placeholders:
         for turn in thoughtless(plain, demands):
-            turn.placeholder = TEXTS.no_reasoning
+            turn.placeholder = demands.placeholder_signature or TEXTS.no_reasoning
     if demands.alternation != "free":
         told = _merged(told)
     if demands.bridge:

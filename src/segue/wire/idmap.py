@@ -193,9 +193,11 @@ class IdMap:
     def assign_plain(self, plain: Plain, provider: str) -> list[str]:
         """The ids of a plain conversation: its raw ids are all different, so either all are kept or none is."""
         if self._policy == "native" or (self._policy == "auto" and provider == self._provider):
-            if not all(map(self._keeps, plain.raw_ids, plain.names)):
-                raise NotPlain
-            return plain.raw_ids
+            raw_ids = [raw_id for raw_id in plain.raw_ids if raw_id is not None]
+            if raw_ids:
+                if not all(map(self._keeps, raw_ids, plain.names)):
+                    raise NotPlain
+                return raw_ids
         if (prefix := self._scheme.prefix) is not None:
             return [prefix + call_id[len(_CANONICAL_PREFIX) :] for call_id in plain.ids]
         for ordinal, (call_id, name) in enumerate(zip(plain.ids, plain.names, strict=True)):
@@ -205,7 +207,7 @@ class IdMap:
 
     def anew(self) -> IdMap:
         """A map of the same kind with nothing in it."""
-        return IdMap(self._scheme, provider=self._provider, policy=self._policy, repeats=self._repeats)
+        return IdMap(self._scheme, provider=self._provider, policy=self._policy, repeats=self._repeats, free=self._free)
 
     def render(self, call_id: str) -> str:
         """The target's id of a call that was assigned one."""

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Raw
 
 from segue.canonical.plain import Event, Plain
+from segue.render.plain import Ways
 
 __all__ = ["Lane", "members_of"]
 
@@ -37,8 +38,8 @@ class Lane:
     items: Any
     body_keys: frozenset[str]
     read: Callable[[list[Any]], Plain]
-    write: Callable[[Plain, Sequence[Event]], list[Any]]
-    """The events as they are told, and the conversation with its columns."""
+    write: Callable[[Plain, Sequence[Event], Ways], list[Any]]
+    """The conversation with its columns, its events as they are told, and how they are."""
     goes_home: Callable[[list[Any]], bool] = _always
     """Whether the items may go home as they are, as far as no sample could show it."""
 

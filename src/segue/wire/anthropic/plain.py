@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from msgspec import UNSET, Struct, UnsetType
 
 from segue.canonical.plain import Content, Event, NotPlain, Plain, Turn, Words, checked_words
+from segue.render.plain import Ways
 from segue.wire.anthropic.request import BODY_KEYS
 from segue.wire.lane import Lane
 
@@ -149,7 +150,7 @@ def _read_texts(blocks: Sequence[_Spoken], plain: Plain) -> list[str]:
 # ------------------------------------------------------------------------------------------------------------- writing
 
 
-def _write(plain: Plain, events: Sequence[Event]) -> list[_Item]:
+def _write(plain: Plain, events: Sequence[Event], _ways: Ways) -> list[_Item]:
     items: list[_Item] = []
     ids = plain.sent_ids
     calls = [_ToolUse(*call) for call in zip(ids, plain.names, plain.arguments, strict=True)]

@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from segue.canonical.jsontext import write_text
 from segue.canonical.plain import Content, Event, NotPlain, Plain, Turn, Words, checked_words
+from segue.render.plain import Ways
 from segue.wire.lane import Lane
 from segue.wire.openai_chat.dialect import ChatDialect
 from segue.wire.openai_chat.request import body_keys
@@ -172,7 +173,7 @@ def _reply_of(item: _Assistant, dialect: ChatDialect) -> tuple[Content | None, i
 # ------------------------------------------------------------------------------------------------------------- writing
 
 
-def _write(plain: Plain, events: Sequence[Event], *, dialect: ChatDialect) -> list[_Item]:
+def _write(plain: Plain, events: Sequence[Event], _ways: Ways, *, dialect: ChatDialect) -> list[_Item]:
     items: list[_Item] = []
     ids = plain.sent_ids
     functions = [

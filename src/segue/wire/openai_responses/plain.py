@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from segue.canonical.jsontext import write_text
 from segue.canonical.plain import Content, Event, NotPlain, Plain, Turn, Words, checked_words
+from segue.render.plain import Ways
 from segue.wire.lane import Lane
 from segue.wire.openai_responses.calls import OUTPUT_LIMIT
 from segue.wire.openai_responses.request import BODY_KEYS
@@ -162,7 +163,7 @@ class _FunctionOutput(Struct, tag_field="type", tag="function_call_output", gc=F
     output: str | list[_InputText]
 
 
-def _write(plain: Plain, events: Sequence[Event]) -> list[Any]:
+def _write(plain: Plain, events: Sequence[Event], _ways: Ways) -> list[Any]:
     items: list[Any] = []
     ids = plain.sent_ids
     texts = [write_text(arguments) for arguments in plain.arguments]
