@@ -34,6 +34,8 @@ def sample_places(
             chosen |= {max(index - 1, 0), index}
             calls, thoughts = calls or shape[0] > 0, thoughts or shape[4]
         shown |= {shape, *traits}
+    # Words stand behind what they stood behind: at home, what is new there would be mended.
+    chosen |= {index - 1 for index in chosen if index and isinstance(events[index], Words)}
     stops = [*whole.starts[1:], length]
     places = [*range(whole.head)]
     for index in sorted(chosen):
