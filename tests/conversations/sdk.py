@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 from anthropic.types import message_create_params as plain
 from anthropic.types.beta import message_create_params as beta
+from google.genai import types as gemini
 from mistralai.client.models import ChatCompletionRequest
 from openai.types.chat import completion_create_params as chat
 from openai.types.responses import response_create_params as responses
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
 
 # What an SDK demands and a body may leave to the caller.
 CALLER = {"model": "a-model"}
+
+
+class GeminiBody(BaseModel):
+    """The SDK has a type for each part of a body, but none for the whole: its clients write it field by field."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", protected_namespaces=())
+
+    contents: list[gemini.Content]
+    model: str | None = None
+    system_instruction: gemini.Content | None = None
+    tools: list[gemini.Tool] | None = None
+    tool_config: gemini.ToolConfig | None = None
+    generation_config: gemini.GenerationConfig | None = None
+    safety_settings: list[gemini.SafetySetting] | None = None
+    cached_content: str | None = None
+    labels: dict[str, str] | None = None
 
 
 @cache
@@ -45,6 +64,13 @@ def _drain(value: Any) -> None:
 def complaints(body: dict[str, Any], api: str) -> list[str]:
     """What the types say against a body; empty where one of them takes it, or the API has none."""
     found: list[str] = []
+    if api == "gemini":
+        try:
+            # Bytes are base64 only in JSON.
+            GeminiBody.model_validate_json(json.dumps(body))
+        except ValidationError as error:
+            found.append(str(error)[:1500])
+        return found
     for adapter in _adapters(api):
         try:
             _drain(adapter.validate_python({**CALLER, **body, "stream": False}, strict=True))

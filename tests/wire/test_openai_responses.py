@@ -106,10 +106,10 @@ def test_ids_and_names_are_laid_over_and_nothing_else():
     long = "x" * 70
     given_body = body(
         user(),
-        call(long, "read.it", id="fc_1", status="completed", unknown=1),
+        call(long, "read it", id="fc_1", status="completed", unknown=1),
         output(long, "done", id="fco_1", unknown=2),
-        tools=[function("read.it", defer_loading=True)],
-        tool_choice={"type": "function", "name": "read.it"},
+        tools=[function("read it", defer_loading=True)],
+        tool_choice={"type": "function", "name": "read it"},
     )
     made = home(given_body).body
     _, item, result = made["input"]
@@ -122,13 +122,13 @@ def test_ids_and_names_are_laid_over_and_nothing_else():
 
 
 def test_names_are_respelled_wherever_they_are_declared():
-    tools = [function("a.b"), {"type": "custom", "name": "c d"}]
+    tools = [function("a b"), {"type": "custom", "name": "c d"}]
     given_body = body(
         {"type": "additional_tools", "role": "developer", "tools": tools},
         user(),
-        call(name="a.b"),
+        call(name="a b"),
         output(),
-        tool_choice={"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "a.b"}]},
+        tool_choice={"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "a b"}]},
         tools=[function("e")],
     )
     made = home(given_body).body
@@ -685,7 +685,7 @@ def test_instructions():
         "instructions": [{"role": "developer", "content": "a"}, user([{"type": "text", "text": "b"}])],
     }
     assert [text.text for text in WIRE.parse_request(listed).system] == ["a", "b"]
-    assert home(listed).body == listed
+    assert home(listed).body == {"input": "x", "instructions": "a\n\nb"}
     assert abroad(listed, "anthropic").body["system"][0]["text"] == "a"
 
 

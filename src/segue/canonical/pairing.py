@@ -153,7 +153,6 @@ class Pairer:
         else:
             turn = _Turn(message.turn_key)
         self._turns.append(turn)
-        self._open_turns.append(turn)
         return turn
 
     def _take_call(self, call: ToolCall, turn: _Turn, index: int) -> ToolCall:
@@ -170,6 +169,8 @@ class Pairer:
         slot = self._slots[call_id] = _Slot(call, turn)
         name = _name(call)
         turn.take(slot, name)
+        if not self._open_turns or self._open_turns[-1] is not turn:
+            self._open_turns.append(turn)
         if raw_id is not None:
             self._newest_bearing[name] = turn
         return call

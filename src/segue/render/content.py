@@ -120,7 +120,9 @@ def _in_result(draft: Draft, response: ToolResponse) -> tuple[ToolResponse, list
             kept.append(block)
         elif not isinstance(block, Media) or not (home or _sayable(block)):
             kept.append(_unsupported(draft, block))
-        elif (home and allowed) or (block.kind in allowed and (block.data or draft.demands.urls_in_results)):
+        elif (home and (allowed or draft.demands.media_at_home)) or (
+            block.kind in allowed and (block.data or draft.demands.urls_in_results)
+        ):
             kept.append(block)
         elif block.kind in draft.demands.media_human:
             draft.report.add("moved", f"{block.kind} of a result: put after the results", call_id=response.call_id)

@@ -42,14 +42,16 @@ class Demands(Struct, frozen=True):
     """A message with calls holds no words; they stand in a message before it."""
     first: Literal["any", "human"] = "any"
     first_calls: bool = True
-    """Whether the very first message may hold calls, at home."""
+    """Whether the very first message may hold calls, or be a lone reply, at home."""
     no_messages: bool = True
     """Whether at home there may be no message at all."""
     human_wanted: bool = False
     """A human must have spoken somewhere."""
     ending: Literal["free", "prefill", "marked", "human"] = "free"
     """What an assistant at the end means: a turn like any other, the start of the answer, that too if it is marked so
-    (the mark stands nowhere else, and system text is no end), or an error."""
+    (the mark stands nowhere else), or an error."""
+    system_last: bool = True
+    """Whether system text may be the end, at home."""
     prefill_while_reasoning: bool = True
     """Whether a prefill is lawful while reasoning is switched on."""
     blank_ending: bool = True
@@ -113,6 +115,8 @@ class Demands(Struct, frozen=True):
     media_in_errors: bool = True
     urls_in_results: bool = True
     """Whether media in results may be given by URL."""
+    media_at_home: bool = False
+    """Whether results go home with whatever they hold."""
     text_results: bool = False
     """Results hold text and nothing else, not even what nobody knows."""
     tools_wanted: Literal["never", "abroad", "always"] = "never"

@@ -371,7 +371,7 @@ def _reply_runs(draft: Draft) -> Iterator[tuple[int, int]]:
         if message.speaker == "ai":
             while (
                 draft.demands.alternation == "merged"
-                and draft.demands.results == "joint"
+                and draft.demands.results != "each"
                 and stop < len(draft.messages)
                 and draft.messages[stop].speaker == "ai"
                 and draft.at_home(draft.messages[stop])

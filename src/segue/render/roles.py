@@ -179,8 +179,10 @@ def _beginning(draft: Draft) -> Draft:
         return draft
     first = draft.messages[head]
     # A validator that starts to count at the second message takes the results of calls in the first for surplus ones.
-    bare = head == 0 and not draft.demands.first_calls and draft.request.continues is None
-    lawful = draft.at_home(first) and not (bare and any(draft.pairs_call(block) for block in first.blocks))
+    checked = head == 0 and not draft.demands.first_calls and draft.request.continues is None
+    bare = checked and any(draft.pairs_call(block) for block in first.blocks)
+    # MIS-15
+    lawful = draft.at_home(first) and not bare and not (checked and len(draft.messages) == 1)
     if first.speaker == "human" or lawful:
         return draft
     draft.report.add("inserted", "a user's word at the beginning")
@@ -192,7 +194,7 @@ def _ending(draft: Draft) -> Draft:
     if not any(message.speaker != "system" for message in draft.messages):
         emptied = any(message.speaker != "system" for message in draft.request.messages)
         # What must end in some way must not be empty, not even at home.
-        silent = demands.ending == "marked" and not draft.messages
+        silent = not demands.system_last or (demands.ending == "marked" and not draft.messages)
         wanted = demands.ending != "free" and not (draft.home and demands.no_messages)
         return _with_tail(draft) if emptied or silent or wanted else draft
     position = len(draft.messages) - 1
@@ -201,8 +203,8 @@ def _ending(draft: Draft) -> Draft:
     while merged and position and not draft.messages[position].blocks and draft.messages[position - 1].speaker == "ai":
         position -= 1
     last = draft.messages[position]
-    # MIS-10
-    if demands.ending == "marked" and last.speaker == "system":
+    # DS-08
+    if last.speaker == "system" and not demands.system_last:
         return _with_tail(draft)
     if demands.ending == "free" or last.speaker != "ai" or any(draft.pairs_call(block) for block in last.blocks):
         return draft

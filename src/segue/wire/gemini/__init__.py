@@ -10,7 +10,7 @@ from segue.wire.gemini.media import BASE64
 from segue.wire.gemini.plain import GEMINI_LANE, POSITION
 from segue.wire.gemini.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.gemini.request import BODY_KEYS, parse_request, render_request
-from segue.wire.gemini.traits import DEFAULT_MODEL, traits_of
+from segue.wire.gemini.traits import DEFAULT_MODEL, PLACEHOLDER, traits_of
 from segue.wire.idmap import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
 
@@ -58,7 +58,7 @@ def demands(model: Model) -> Demands:
         own_signature=BASE64,
         # GEM-15, GEM-17
         reasoning_on_calls="always" if traits.signed_calls else "never",
-        placeholder_signature="skip_thought_signature_validator" if traits.signed_calls else "",
+        placeholder_signature=PLACEHOLDER if traits.signed_calls else "",
         # GEM-14: the key `error` is the flag
         error_flag=True,
         # GEM-10

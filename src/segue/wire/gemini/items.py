@@ -49,7 +49,16 @@ from segue.wire.gemini.results import fenced, parse_content, render_content
 from segue.wire.gemini.spelling import Spelling
 from segue.wire.tools import render_arguments_object
 
-__all__ = ["API", "CODE_EXECUTION", "ITEM_KEYS", "members_of", "own_fragment", "parse_parts", "render_parts"]
+__all__ = [
+    "API",
+    "CODE_EXECUTION",
+    "ITEM_KEYS",
+    "members_of",
+    "own_fragment",
+    "parse_parts",
+    "render_parts",
+    "signs_the_next",
+]
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -244,7 +253,7 @@ def render_parts(blocks: Sequence[Block], out: Spelling, *, own: bool = True) ->
         if isinstance(block, Thinking):
             if signature is not None:
                 parts.append(_signature_alone(signature))
-            signature = block.signature if _signs_the_next(block) else None
+            signature = block.signature if signs_the_next(block) else None
             if signature is None:
                 parts.append(own_fragment(block.native) or _render_thought(block))
         else:
@@ -262,8 +271,9 @@ def _with_lawful_signature(part: JsonObject, out: Spelling) -> JsonObject:
     return laid(part, thoughtSignature=None)
 
 
-def _signs_the_next(block: Thinking) -> bool:
-    return bool(block.signature) and not block.text and block.native is None
+def signs_the_next(block: Block) -> bool:
+    """Whether this is the signature of the block behind it, and no part of its own."""
+    return isinstance(block, Thinking) and bool(block.signature) and not block.text and block.native is None
 
 
 def _signed(part: JsonObject, signature: str | None) -> JsonObject:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
 from segue.models import identify
@@ -21,8 +21,9 @@ from segue.wire.gemini.fields import (
     spelled,
     text_at,
 )
-from segue.wire.gemini.items import API, own_fragment, parse_parts, render_parts
+from segue.wire.gemini.items import API, own_fragment, parse_parts, render_parts, signs_the_next
 from segue.wire.gemini.spelling import Spelling
+from segue.wire.gemini.traits import PLACEHOLDER
 
 __all__ = ["parse_error", "parse_reply", "render_error", "render_reply"]
 
@@ -71,6 +72,8 @@ _STATUSES = {
     504: "DEADLINE_EXCEEDED",
     529: "UNAVAILABLE",
 }
+# Codes of the same standard that have no status of their own.
+_OTHER_CODES = frozenset({"FAILED_PRECONDITION", "OUT_OF_RANGE", "ALREADY_EXISTS", "DATA_LOSS", "UNKNOWN"})
 _ERROR_KINDS = {
     401: "authentication_error",
     403: "permission_error",
@@ -154,7 +157,7 @@ def render_reply(reply: Reply, projection: Projection) -> JsonObject:
     own = own_fragment(reply.native)
     if own is not None:
         return _render_at_home(reply, own, out)
-    parts = render_parts([block for given in reply.blocks for block in _for_client(given, projection)], out)
+    parts = render_parts(_signed([block for given in reply.blocks for block in _for_client(given, projection)]), out)
     candidate: JsonObject = {"finishReason": _FINISH_REASONS[reply.finish], "index": 0}
     if not parts and reply.finish in ("stop", "tool_calls", "length", "pause"):
         parts = [{"text": ""}]
@@ -196,6 +199,15 @@ def _for_client(block: Block, projection: Projection) -> list[Block]:
     return [] if isinstance(block, Text) and not block.text else [block]
 
 
+def _signed(blocks: list[Block]) -> list[Block]:
+    """GEM-15, GEM-17: the client sends its first call back signed, or the API would refuse it."""
+    at = next((at for at, block in enumerate(blocks) if isinstance(block, ToolCall) and block.kind != "hosted"), None)
+    if at is None or (at and signs_the_next(blocks[at - 1])):
+        return blocks
+    placeholder = Thinking(signature=PLACEHOLDER, origin=Origin(API, identity="absent"))
+    return [*blocks[:at], placeholder, *blocks[at:]]
+
+
 def _render_usage(usage: Usage) -> JsonObject:
     counts: JsonObject = {
         "promptTokenCount": usage.input,
@@ -212,5 +224,5 @@ def _render_usage(usage: Usage) -> JsonObject:
 def render_error(error: ApiError) -> JsonObject:
     status = error.status or 500
     usual = _STATUSES.get(status, "INTERNAL" if status >= 500 else "INVALID_ARGUMENT")
-    known = error.code if error.code in _STATUSES.values() else usual
+    known = error.code if error.code in {*_STATUSES.values(), *_OTHER_CODES} else usual
     return {"error": {"code": status, "message": error.message, "status": known}}

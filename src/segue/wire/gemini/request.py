@@ -85,7 +85,8 @@ def _paired(contents: Sequence[Message]) -> tuple[Message, ...]:
     """The messages with their ids. Replies that follow each other and have calls are one turn, written as several."""
     turns: list[list[Message]] = []
     runs = [list(found) for _, found in groupby(contents, lambda message: message.speaker)]
-    for run, following in zip(runs, [*runs[1:], []], strict=True):
+    for at, run in enumerate(runs):
+        following = runs[at + 1] if at + 1 < len(runs) else []
         if run[0].speaker == "ai" and any(map(_calls, run)):
             turns += _steps(run, following)
         else:

@@ -12,10 +12,12 @@ from msgspec import Struct
 from segue.canonical.request import Effort
 from segue.models import Model
 
-__all__ = ["DEFAULT_MODEL", "Traits", "traits_of"]
+__all__ = ["DEFAULT_MODEL", "PLACEHOLDER", "Traits", "traits_of"]
 
 # The newest stable model of the line that the vendor's own examples and client use.
 DEFAULT_MODEL = "gemini-3.8-flash"
+# GEM-17: what the API takes for the signature of a call that it did not make.
+PLACEHOLDER = "skip_thought_signature_validator"
 _NEWEST: tuple[int, ...] = (99,)
 
 

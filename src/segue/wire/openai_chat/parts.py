@@ -33,7 +33,7 @@ PART_KEYS = frozenset(
 # ------------------------------------------------------------------------------------------------------------- parsing
 
 
-def parse_content(content: object, dialect: ChatDialect, *, thinker: Origin | None = None) -> list[Block]:
+def parse_content(content: object, dialect: ChatDialect, role: str, thinker: Origin | None = None) -> list[Block]:
     """The blocks of a message's content; an empty string is no block. `thinker` is who thinks in its parts, if any."""
     if isinstance(content, str):
         return [Text(content)] if content else []
@@ -44,17 +44,18 @@ def parse_content(content: object, dialect: ChatDialect, *, thinker: Origin | No
     blocks: list[Block] = []
     for index, part in enumerate(cast("list[object]", content)):
         try:
-            blocks.append(_parse_part(object_of(part), dialect.name, thinker))
+            blocks.append(_parse_part(object_of(part), dialect, role, thinker))
         except InputError as error:
             raise error.under(f"content[{index}]") from None
     return blocks
 
 
-def _parse_part(part: JsonObject, api: str, thinker: Origin | None) -> Block:
+def _parse_part(part: JsonObject, dialect: ChatDialect, role: str, thinker: Origin | None) -> Block:
     kind = part.get("type")
     if not isinstance(kind, str):
         raise InputError(f"a string was expected, not {kind_of(kind)}", path="type")
-    native = Native(api, part)
+    known = dialect.part_types.get(role)
+    native = Native(dialect.name, part, known is None or kind in known)
     if kind in ("text", "refusal"):
         text = part.get(kind)
         if not isinstance(text, str):
