@@ -10,7 +10,9 @@ from segue.canonical.blocks import Block, Message, Text, Thinking, ToolCall, Too
 from segue.render.demands import TEXTS
 from segue.render.draft import Draft, runs, thinks
 
-__all__ = ["bridges", "ends", "grouping", "merging", "system_text"]
+__all__ = ["BRIDGE", "bridges", "ends", "grouping", "merging", "system_text"]
+
+BRIDGE = "a bridge between a result and the user's words"
 
 
 def system_text(draft: Draft) -> Draft:
@@ -158,7 +160,7 @@ def bridges(draft: Draft) -> Draft:
             message = _as_words(draft, message)
         # MIS-07
         if before == "tool" and message.speaker == "human" and demands.bridge:
-            draft.report.add("inserted", "a bridge between a result and the user's words")
+            draft.report.add("inserted", BRIDGE)
             messages.append(_words("ai", TEXTS.bridge))
         messages.append(message)
     return draft.with_messages(messages)
