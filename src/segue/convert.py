@@ -165,9 +165,12 @@ def say(
     scheme = scheme_for(wire, known, tool_format, WIRES[wire.on] if wire.on else wire)
     report.target, report.id_scheme, report.model = wire.name, scheme.name, model
     transcript = render(request, wire.demands(known), policy, report, model=model)
-    rule = wire.names(known)
+    rule = wire.names(identify(model))
     _report_unsaid(request, wire, report)
     names = NameMap(rule.at_home() if transcript.home else rule)
+    if transcript.home and rule.home_free:
+        for name in _free_text_names(transcript):
+            names.keep(name)
     spell: Callable[[str], str] = names.render
     ids = IdMap.project(transcript, scheme, spell)
     body = wire.render_request(transcript, Projection(ids, names, report, fetch))
@@ -181,6 +184,11 @@ def say(
     for name, spelled in names.changed:
         report.add("name", f"the tool {name!r} is called {spelled!r} there", subject=name)
     return transcript, Said(body, names, report)
+
+
+def _free_text_names(transcript: Transcript) -> set[str]:
+    calls = (call for message in transcript.messages for call in calls_of(message))
+    return {made.name for made in (*transcript.tools, *calls) if made.kind == "custom" and 0 < len(made.name) <= 128}
 
 
 def _report_unsaid(request: Request, target: Wire, report: Report) -> None:

@@ -31,7 +31,7 @@ from segue.canonical.ids import raw_id_or_none
 from segue.canonical.jsontext import write_text
 from segue.errors import InputError
 from segue.render.demands import TEXTS
-from segue.wire.fields import JsonObject, kind_of, object_of, object_or_none, string_or_none
+from segue.wire.fields import JsonObject, kind_of, list_of, object_of, object_or_none, string_or_none
 from segue.wire.openai_responses.calls import (
     CALL_KEYS,
     FUNCTIONS,
@@ -45,15 +45,25 @@ from segue.wire.openai_responses.calls import (
 )
 from segue.wire.openai_responses.hosted import HOSTED, OTHERS, is_embedded, parse_hosted, parse_other
 from segue.wire.openai_responses.parts import PART_KEYS, parse_parts, render_content, render_part
+from segue.wire.openai_responses.shapes import has_lawful_status
 from segue.wire.openai_responses.shared import API, PROVIDER, Reading, Spelling, lawful_id
 from segue.wire.openai_responses.typed import TYPED
 from segue.wire.overlay import rewritten
 
-__all__ = ["ITEM_KEYS", "item_kind", "parse_items", "parse_reply_items", "render_messages", "render_reply_items"]
+__all__ = [
+    "ITEM_KEYS",
+    "item_kind",
+    "item_kind_or_none",
+    "parse_items",
+    "parse_reply_items",
+    "render_messages",
+    "render_reply_items",
+]
 
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system", "developer": "system"}
 ITEM_KEYS = CALL_KEYS | PART_KEYS | {"role", "content", "summary", "encrypted_content"}
-_MESSAGE_KEYS = frozenset({"type", "id", "role", "content", "status"})
+_CHAT_KEYS = frozenset({"tool_calls", "tool_call_id", "function_call"})
+_MESSAGE_KEYS = frozenset({"type", "id", "role", "content", "status", *_CHAT_KEYS})
 Side: TypeAlias = Literal["ai", "human", "tool", "none"]
 
 
@@ -62,14 +72,20 @@ Side: TypeAlias = Literal["ai", "human", "tool", "none"]
 
 def item_kind(item: JsonObject) -> str:
     """The type of an item; a message and a reference may leave it out."""
+    kind = item_kind_or_none(item)
+    if kind is None:
+        seen = kind_of(item.get("type"))
+        raise InputError(f"an item needs a `type` or a `role`; its type is {seen}", path="type")
+    return kind
+
+
+def item_kind_or_none(item: JsonObject) -> str | None:
     kind = item.get("type")
     if kind is None and "role" in item:
         return "message"
-    if kind is None and isinstance(item.get("id"), str):
+    if kind is None and item.get("id") is not None and item.keys() <= {"id", "type"}:
         return "item_reference"
-    if not isinstance(kind, str) or not kind:
-        raise InputError(f"an item needs a `type` or a `role`; its type is {kind_of(kind)}", path="type")
-    return kind
+    return kind if isinstance(kind, str) and kind else None
 
 
 def parse_items(items: Sequence[object], reading: Reading, path: str = "input") -> list[Message]:
@@ -173,25 +189,30 @@ def _parse_answer(item: JsonObject) -> list[Block]:
     if item.get("tool_calls"):
         # OAI-RESP-14
         raise InputError("`tool_calls` are of the Chat API; a call is an item of its own here", path="tool_calls")
-    content = item.get("content")
+    content, lawful = item.get("content"), _is_lawful_message(item)
     if isinstance(content, str):
-        return [Text(content, native=Native(API, item))]
+        return [Text(content, native=Native(API, item, lawful))]
     if content is None:
         return [Text("", native=Native(API, item, intact=False))]
     if not isinstance(content, list):
         raise InputError(f"a string or a list of parts was expected, not {kind_of(content)}", path="content")
     parts = parse_parts(cast("list[object]", content), "output", "content")
     if not parts:
-        return [Text("", native=Native(API, item))]
+        return [Text("", native=Native(API, item, lawful))]
     blocks: list[Block] = []
     for index, (part, block) in enumerate(zip(cast("list[object]", content), parts, strict=True)):
-        intact = block.native is not None and block.native.intact
+        intact = lawful and isinstance(block, Text) and block.native is not None and block.native.intact
         if len(parts) == 1:
             native, place = Native(API, item, intact), None
         else:
             native, place = Native(API, {**item, "content": [part]}, intact), {"part": [index, len(parts)]}
         blocks.append(msgspec.structs.replace(block, native=native, extra=place))
     return blocks
+
+
+def _is_lawful_message(item: JsonObject) -> bool:
+    # OAI-RESP-14: keys of the Chat API are refused, whatever they hold.
+    return has_lawful_status("message", item) and _CHAT_KEYS.isdisjoint(item)
 
 
 def _parse_reasoning(item: JsonObject, reading: Reading) -> Thinking:
@@ -204,20 +225,25 @@ def _parse_reasoning(item: JsonObject, reading: Reading) -> Thinking:
     ]
     item_id = raw_id_or_none(item.get("id"))
     sealed = string_or_none(item.get("encrypted_content")) or None
-    # OAI-RESP-10
-    known = item_id is not None and reading.stored and lawful_id("reasoning", item_id)
+    # OAI-RESP-10: what is there in plain text needs no looking up.
+    stored = reading.stored or bool(item.get("content"))
+    known = item_id is not None and stored and lawful_id("reasoning", item_id)
     return Thinking(
         "\n\n".join(texts),
         signature=item_id if known else None,
         sealed=sealed,
         origin=Origin(PROVIDER, reading.model, item_id=item_id, identity="natural" if item_id else "absent"),
-        native=Native(API, item, isinstance(item.get("summary"), list)),
+        native=Native(API, item, isinstance(item.get("summary"), list) and _is_text_or_none(item, "encrypted_content")),
     )
+
+
+def _is_text_or_none(item: JsonObject, key: str) -> bool:
+    return item.get(key) is None or isinstance(item[key], str)
 
 
 def _parse_said(kind: str, side: Side, item: JsonObject, reading: Reading, *, sound: bool) -> Message:
     """An item that is a message by itself: somebody's words, an output, or an instruction to the API."""
-    native = Native(API, item, sound)
+    native = Native(API, item, sound and (kind != "message" or _is_lawful_message(item)))
     if side == "tool":
         # OAI-RESP-05: an output without an id is an update that nobody waits for, if nothing is open.
         if reading.answered and raw_id_or_none(item.get("call_id")) is None and kind == "function_call_output":
@@ -225,9 +251,16 @@ def _parse_said(kind: str, side: Side, item: JsonObject, reading: Reading, *, so
         response = parse_output(item, reading, sound=sound)
         return Message("tool", (response,), native=Native(API, {}))
     if side == "none":
+        if kind == "additional_tools":
+            list_of(item.get("tools"), "tools")
         return Message("system", (), native=Native(API, item))
     if kind != "message":
-        return Message("human", (parse_other(item, kind),), native=Native(API, item))
+        told = parse_other(item, kind)
+        # OAI-RESP-21
+        answers = kind != "mcp_approval_response" or reading.referred or item.get("approval_request_id") in reading.seen
+        if not answers and told.native is not None:
+            told = msgspec.structs.replace(told, native=msgspec.structs.replace(told.native, intact=False))
+        return Message("human", (told,), native=told.native)
     return _parse_words(item, native)
 
 
@@ -272,7 +305,11 @@ def render_messages(messages: Sequence[Message], out: Spelling) -> list[JsonObje
                 items += _render_words(message, "user", out)
             case "system":
                 items += _render_words(message, "developer", out)
-    return items
+    # OAI-RESP-14: compaction is asked for last, or not at all.
+    late = [item for item in items[:-1] if item.get("type") == "compaction_trigger"]
+    if late:
+        out.report.add("dropped", "a compaction_trigger that is not the last item", subject="compaction_trigger")
+    return [item for item in items if not any(item is one for one in late)] if late else items
 
 
 def _render_words(message: Message, role: str, out: Spelling) -> list[JsonObject]:
@@ -295,11 +332,15 @@ def _is_message(fragment: Mapping[str, Any]) -> bool:
 
 
 def _once(item: JsonObject, out: Spelling) -> JsonObject:
-    """The item, without its id where that was used before (OAI-RESP-13)."""
-    item_id = item.get("id")
-    if isinstance(item_id, str) and item_id in out.used:
+    """The item, without its id where that was used before (OAI-RESP-13) or can't be one."""
+    kind, item_id = str(item.get("type", "message")), item.get("id")
+    if kind == "additional_tools" and item.get("role") != "developer":
+        item = {**item, "role": "developer"}
+    if item_id is None or kind == "local_shell_call_output":
+        return item
+    if not lawful_id(kind, item_id) or item_id in out.used:
         return {key: value for key, value in item.items() if key != "id"}
-    out.used.update([item_id] if isinstance(item_id, str) else [])
+    out.used.add(item_id)
     return item
 
 
@@ -371,8 +412,8 @@ def _render_made(block: Block, out: Spelling) -> list[JsonObject]:
             return [own if own is not None else _render_reasoning(block, home)]
         case Text():
             return [own if own is not None else _render_text(block, home, out)]
-        case Opaque() if home is not None:
-            return _render_other(block, cast("JsonObject", home.fragment), out)
+        case Opaque() if own is not None:
+            return _render_other(block, own, out)
         case _:
             return [_answer(str(render_part(block, out).get("text", "")))]
 
@@ -391,7 +432,8 @@ def _render_text(block: Text, home: Native | None, out: Spelling) -> JsonObject:
 def _render_reasoning(block: Thinking, home: Native | None) -> JsonObject:
     summary = [{"type": "summary_text", "text": block.text}] if block.text else []
     if home is not None:
-        return {**home.fragment, "summary": summary}
+        rest = {key: value for key, value in home.fragment.items() if key != "encrypted_content" or block.sealed}
+        return {**rest, "summary": home.fragment["summary"] if isinstance(rest.get("summary"), list) else summary}
     anew: JsonObject = {"type": "reasoning", "summary": summary, "encrypted_content": block.sealed}
     return anew if block.origin.item_id is None else {"id": block.origin.item_id, **anew}
 
