@@ -187,8 +187,11 @@ def say(
 
 
 def _free_text_names(transcript: Transcript) -> set[str]:
-    calls = (call for message in transcript.messages for call in calls_of(message))
-    return {made.name for made in (*transcript.tools, *calls) if made.kind == "custom" and 0 < len(made.name) <= 128}
+    """Names that no function bears."""
+    calls = [call for message in transcript.messages for call in calls_of(message)]
+    named = [(made.name, made.kind) for made in (*transcript.tools, *calls)]
+    free = {name for name, kind in named if kind == "custom" and 0 < len(name) <= 128}
+    return free - {name for name, kind in named if kind == "function"}
 
 
 def _report_unsaid(request: Request, target: Wire, report: Report) -> None:

@@ -246,9 +246,9 @@ def _parse_said(kind: str, side: Side, item: JsonObject, reading: Reading, *, so
     native = Native(API, item, sound and (kind != "message" or _is_lawful_message(item)))
     if side == "tool":
         # OAI-RESP-05: an output without an id is an update that nobody waits for, if nothing is open.
-        if reading.answered and raw_id_or_none(item.get("call_id")) is None and kind == "function_call_output":
-            return Message("human", (_parse_update(item),), native=native)
         response = parse_output(item, reading, sound=sound)
+        if reading.answered and item.get("call_id") is None and kind == "function_call_output":
+            return Message("human", (_parse_update(item, response.native),), native=response.native)
         return Message("tool", (response,), native=Native(API, {}))
     if side == "none":
         if kind == "additional_tools":
@@ -264,11 +264,11 @@ def _parse_said(kind: str, side: Side, item: JsonObject, reading: Reading, *, so
     return _parse_words(item, native)
 
 
-def _parse_update(item: JsonObject) -> Opaque:
+def _parse_update(item: JsonObject, native: Native | None) -> Opaque:
     output = item.get("output")
     text = output if isinstance(output, str) else write_text(output)
     name = string_or_none(item.get("name"))
-    return Opaque("function_call_output", text=f"{name}: {text}" if name else text, native=Native(API, item))
+    return Opaque("function_call_output", text=f"{name}: {text}" if name else text, native=native)
 
 
 def _parse_words(item: JsonObject, native: Native) -> Message:

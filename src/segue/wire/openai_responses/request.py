@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -80,18 +81,18 @@ def reading_of(
     items: Sequence[object], model: str | None, *, stored: bool, names: dict[str, str] | None = None
 ) -> Reading:
     """What has to be known of all items before one of them is read."""
-    called: set[str | None] = set()
-    answered: set[str | None] = set()
+    called: Counter[str | None] = Counter()
+    answered: Counter[str | None] = Counter()
     hosted: set[str] = set()
     shells: dict[str, str] = {}
     for item in filter(None, map(object_or_none, items)):
         kind, call_id = str(item.get("type")), raw_id_or_none(item.get("call_id"))
         if kind in OUTPUTS:
-            answered.add(call_id or raw_id_or_none(item.get("id")))
+            answered[call_id or raw_id_or_none(item.get("id"))] += 1
         elif kind in TYPED and TYPED[kind].hosted(item):
             hosted.update([call_id] if call_id is not None else [])
         elif (kind in FUNCTIONS or kind in TYPED) and item.get("async") is not True:
-            called.add(call_id)
+            called[call_id] += 1
             if kind == "local_shell_call" and call_id is not None and isinstance(item.get("id"), str):
                 shells[item["id"]] = call_id
     return Reading(
@@ -99,7 +100,7 @@ def reading_of(
         stored,
         names or {},
         frozenset(hosted),
-        answered=None not in called and called <= {shells.get(name or "", name) for name in answered},
+        answered=None not in called and called <= Counter(shells.get(name or "", name) for name in answered.elements()),
         referred=bool(_referred(items)),
         shells=shells,
     )
