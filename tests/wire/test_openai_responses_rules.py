@@ -33,8 +33,15 @@ def ids(out: Any) -> list[Any]:
     return [item.get("id") for item in out.body["input"]]
 
 
+LOST = "an item goes without the id that it had"
+
+
 def findings(out: Any) -> list[str]:
-    return [finding.kind for finding in out.report.findings]
+    return [finding.kind for finding in out.report.findings if finding.message != LOST]
+
+
+def lost(out: Any) -> list[str | None]:
+    return [finding.subject for finding in out.report.of("dropped") if finding.message == LOST]
 
 
 # ---------------------------------------------------------------------------------------------------------------- ids
@@ -72,6 +79,7 @@ def test_resp_03_reasoning_of_a_wrong_id_goes_with_all_that_was_made_with_it(ite
     assert kinds(out) == ["message", "message", "function_call", "function_call_output"]
     assert ids(out) == [None] * 4
     assert findings(out) == ["reasoning"]
+    assert lost(out) == ["msg_1", "fc_1"]
 
 
 def test_sealed_reasoning_without_an_id_stays():
@@ -487,6 +495,7 @@ def test_what_stands_earlier_does_not_change_when_more_is_said():
 def test_repair_tells_what_it_did():
     repaired = segue.repair(body(user(), call(id="call_1"), output("call_9", "lost")), API)
     assert {change.path for change in repaired.changes} >= {"input[2]", "input[3]"}
-    assert [finding.kind for finding in repaired.report.findings] == ["orphan", "synthetic"]
+    assert findings(repaired) == ["orphan", "synthetic"]
+    assert lost(repaired) == ["call_1"]
     lawful = json.dumps(BODIES["agent"]).encode()
     assert segue.repair(lawful, API).data == lawful
