@@ -80,7 +80,7 @@ class Conversation:
 
     @tools.setter
     def tools(self, declarations: Sequence[Tool | Mapping[str, Any]]) -> None:
-        self._set(tools=tuple(_declared(tool, position) for position, tool in enumerate(declarations)))
+        self._set(tools=tuple(tool for at, given in enumerate(declarations) for tool in _declared(given, at)))
 
     @property
     def options(self) -> Options:
@@ -285,16 +285,18 @@ def _blocks(content: Content) -> tuple[Block, ...]:
     return wire.parse_request({root: [{"role": "user", "content": parts}]}).messages[0].blocks
 
 
-def _declared(tool: Tool | Mapping[str, Any], position: int) -> Tool:
-    """A tool as any API declares it."""
+def _declared(tool: Tool | Mapping[str, Any], position: int) -> tuple[Tool, ...]:
+    """A tool as any API declares it; one object of Gemini's declares several."""
     if isinstance(tool, Tool):
-        return tool
+        return (tool,)
     if not isinstance(tool, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError("a tool's declaration must be an object", path=f"tools[{position}]")
     flat = tool.get("type") in ("function", "custom") and "name" in tool and "input_schema" not in tool
-    wire = WIRES["openai-responses" if flat else "openai-chat" if {"function", "custom"} & tool.keys() else "anthropic"]
+    name = "openai-responses" if flat else "openai-chat" if {"function", "custom"} & tool.keys() else "anthropic"
+    if {"functionDeclarations", "function_declarations"} & tool.keys():
+        name = "gemini"
     try:
-        return wire.parse_request({"messages": [], "input": [], "tools": [plain(tool)]}).tools[0]
+        return WIRES[name].parse_request({"messages": [], "input": [], "contents": [], "tools": [plain(tool)]}).tools
     except InputError as error:
         raise InputError(error.message, path=error.path.replace("tools[0]", f"tools[{position}]")) from None
 
@@ -303,6 +305,8 @@ def _reply_source(value: Mapping[str, Any]) -> str:
     if "choices" in value:
         family = identify(value.get("model") if isinstance(value.get("model"), str) else None).family
         return family if family in WIRES else "openai-chat"
+    if "candidates" in value or "promptFeedback" in value:
+        return "gemini"
     if value.get("object") == "response" or isinstance(value.get("output"), list):
         return "openai-responses"
     if value.get("type") == "message" or isinstance(value.get("content"), list):

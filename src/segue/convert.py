@@ -167,7 +167,7 @@ def say(
     transcript = render(request, wire.demands(known), policy, report, model=model)
     rule = wire.names(identify(model))
     _report_unsaid(request, wire, report)
-    names = NameMap(rule.at_home() if transcript.home else rule)
+    names = NameMap(rule.at_home(tool.name for tool in transcript.tools) if transcript.home else rule)
     if transcript.home and rule.home_free:
         for name in _free_text_names(transcript):
             names.keep(name)

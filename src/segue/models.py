@@ -71,7 +71,7 @@ _THINKING_WORDS = frozenset({"thinking", "reasoner", "magistral", "qwq", "qvq"})
 _MISTRAL_LINES = frozenset({"tiny", "small", "medium", "large", "nemo", "saba"})
 _MISTRAL_STAMP = re.compile(r"2[3-9](?:0[1-9]|1[0-2])")
 # From which month (2512) or version on a Mistral model has which tokenizer, the newest first.
-_BY_MONTH = ((2603, 15), (2512, 13), (2506, 11), (2411, 7), (0, 3))
+_BY_MONTH = ((2603, 15), (2509, 13), (2506, 11), (2411, 7), (0, 3))
 _BY_VERSION: dict[str, tuple[tuple[tuple[int, ...], int], ...]] = {
     "small": (((4,), 15), ((3, 2), 11), ((3,), 7)),
     "medium": (((3, 5), 15), ((3, 1), 11), ((3,), 7)),
@@ -79,7 +79,7 @@ _BY_VERSION: dict[str, tuple[tuple[tuple[int, ...], int], ...]] = {
     "ministral": (((3,), 13),),
     "devstral": (((2,), 13), ((1, 1), 11), ((1,), 7)),
 }
-_BY_LINE = {"mixtral": 3, "mathstral": 3, "nemo": 3, "tiny": 3, "pixtral": 7, "saba": 7, "magistral": 11}
+_BY_LINE = {"mixtral": 3, "mathstral": 3, "nemo": 3, "tiny": 3, "pixtral": 7, "saba": 7, "magistral": 13}
 
 
 def _tokens(name: str) -> list[str]:
@@ -112,12 +112,13 @@ def _kimi_line(tokens: list[str]) -> str:
     return ""
 
 
-def _deepseek(tokens: list[str]) -> tuple[str, int]:
-    """The line, and where the version stands: behind a `v` only, since other numbers are sizes."""
-    lines = ("reasoner", "chat", "coder", "flash", "pro")
-    line = "r1" if ("r", "1") in pairwise(tokens) else next((word for word in lines if word in tokens), "")
+def _deepseek(tokens: list[str]) -> tuple[str, tuple[int, ...]]:
+    """Line and version, which stands behind a `v`: other numbers are sizes. The names of V4 do without."""
+    if ("r", "1") in pairwise(tokens):
+        return "r1", (1,)
+    line = next((word for word in ("reasoner", "chat", "coder", "flash", "pro") if word in tokens), "")
     marks = (at for at, pair in enumerate(pairwise(tokens)) if pair[0] == "v" and pair[1].isdigit())
-    return line, next(marks, len(tokens))
+    return line, _version(tokens, next(marks, len(tokens))) or ((4,) if line in ("flash", "pro") else ())
 
 
 def _mistral_generation(tokens: list[str], line: str, version: tuple[int, ...]) -> int:
@@ -145,10 +146,10 @@ def _thinks(tokens: list[str], family: str, line: str, version: tuple[int, ...])
             # The open models of the third generation, told by their size, think unless their name says otherwise.
             open_weights = version[:1] == (3,) and _has_size(tokens)
             return (newest or open_weights) and not {"instruct", "coder", "vl", "omni"} & words
-        case "deepseek":
-            return newest or (not version and line in ("flash", "pro"))
-        case _:
+        case "kimi":
             return newest and line.startswith("k")
+        case _:
+            return newest
 
 
 def _gemini_line(tokens: list[str]) -> str:
@@ -180,11 +181,11 @@ def _identify(name: str) -> Model:
     if family == "kimi":
         line = kimi_line or line
         position = tokens.index("k") if kimi_line else position
-    if family == "deepseek":
-        line, position = _deepseek(tokens)
     if family == "mistral" and not line:
         line = next((word for word in tokens if word in _MISTRAL_LINES), "")
     version = _version(tokens, position)
+    if family == "deepseek":
+        line, version = _deepseek(tokens)
     if family == "gemini":
         line = _gemini_line(tokens)
         version = version or (_NEWEST if "latest" in tokens else ())

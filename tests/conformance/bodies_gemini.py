@@ -437,6 +437,7 @@ THINKING = (
         body(model(unsigned()), user(response())),
         body(model(unsigned()), user(response()), model=OLD),
         ("contents[1].parts[0].thoughtSignature",),
+        "risk",
     ),
     Case(
         "GEM-15",

@@ -1,249 +1,764 @@
-"""Conversations in the Responses API: items, reasoning and what was made with it, namespaces, state elsewhere."""
+"""Items of OpenAI Responses: two ids each, reasoning with its item, calls that are not functions."""
 
 from __future__ import annotations
 
-from typing import Any
+from .build import (
+    GONE,
+    PDF,
+    PNG,
+    Body,
+    Case,
+    bare,
+    custom_call,
+    flat_function,
+    function_call,
+    item,
+    output,
+    output_text,
+    reasoning,
+    responses,
+)
 
-from .build import GONE, PNG, Body, Case, kept
-
-API = "openai-responses"
-SEALED = "gAAAABo5d2RhbGx5"
-
-
-def item(kind: str, **members: Any) -> Body:
-    return {"type": kind, **members}
-
-
-def asks(content: Any) -> Body:
-    return {"role": "user", "content": content}
-
-
-def answer(text: str, item_id: str = "msg_1", **more: Any) -> Body:
-    part = {"type": "output_text", "text": text, "annotations": []}
-    return item("message", id=item_id, role="assistant", status="completed", content=[part], **more)
-
-
-def thought(text: str | None, item_id: str = "rs_1", sealed: Any = SEALED) -> Body:
-    summary = [{"type": "summary_text", "text": text}] if text else []
-    return kept(type="reasoning", id=item_id, summary=summary, encrypted_content=sealed)
-
-
-def called(call_id: Any, name: str = "read_file", arguments: str = '{"path": "a"}', **more: Any) -> Body:
-    return item("function_call", call_id=call_id, name=name, arguments=arguments, **more)
-
-
-def came(call_id: Any, output: Any, **more: Any) -> Body:
-    return item("function_call_output", call_id=call_id, output=output, **more)
-
-
-def function(name: str = "read_file", **more: Any) -> Body:
-    schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
-    return item("function", name=name, description=f"The tool {name}.", parameters=schema, strict=False, **more)
-
-
-def responses(*items: Body, model: str | None = "gpt-5.6-terra", tools: Any = GONE, **more: Any) -> Body:
-    body: Body = {"model": model} if model else {}
-    return {**body, "input": list(items), **kept(tools=[function()] if tools is GONE else tools), **more}
-
-
-CRM = {
-    "type": "namespace",
-    "name": "crm",
-    "description": "Customers.",
-    "tools": [function("find"), function("read_file")],
+LONG = "call_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789ab"
+PATCH = "*** Begin Patch\n*** Update File: a\n@@\n-old\n+new\n*** End Patch"
+SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+APPLY_PATCH: Body = {
+    "type": "custom",
+    "name": "apply_patch",
+    "description": "Edits files.",
+    "format": {"type": "grammar", "syntax": "lark", "definition": 'start: "x"'},
 }
+
+
+def namespace(name: str, *tools: Body) -> Body:
+    return {"type": "namespace", "name": name, "description": f"Tools of {name}.", "tools": list(tools)}
+
+
+def picture(url: str = f"data:image/png;base64,{PNG}", **more: str) -> Body:
+    return {"type": "input_image", "image_url": url, "detail": "auto", **more}
+
 
 CASES = (
     Case(
-        "items_parallel_calls",
-        API,
-        "a run of items is one reply; outputs come in another order and apart (OAI-RESP-06)",
+        "responses_string_input",
+        "openai-responses",
+        "clean: the input is one string",
+        responses("Hello there.", instructions="Be brief."),
+    ),
+    Case(
+        "responses_easy_messages",
+        "openai-responses",
+        "messages without type or ids, of all four roles, as strings and as parts",
         responses(
-            *(asks("Read a and b."), answer("Reading."), called("call_1"), called("call_2", arguments='{"path": "b"}')),
-            *(came("call_2", "B"), asks("Hurry."), came("call_1", [{"type": "input_text", "text": "A"}])),
+            item("system", "Be brief."),
+            item("developer", [{"type": "input_text", "text": "Use tools."}]),
+            item("user", "Hi."),
+            item("assistant", "Hello."),
+            item("user", [{"type": "input_text", "text": "Read"}, {"type": "input_text", "text": " a."}]),
+        ),
+    ),
+    Case(
+        "responses_two_ids",
+        "openai-responses",
+        "clean: call_id and item id are two things; the answer has an id of its own",
+        responses(
+            item("user", "Read a.", type="message"),
+            function_call("call_1", "read_file", {"path": "a"}, id="fc_01", status="completed"),
+            output("call_1", "content of a", id="fco_01", status="completed"),
+            output_text("It says: content of a.", "msg_01"),
+            item("user", "Thanks. And b?", type="message"),
+        ),
+    ),
+    Case(
+        "responses_parallel",
+        "openai-responses",
+        "text and three calls of one reply, then their outputs in the order of completion",
+        responses(
+            item("user", "Look at a, b and c."),
+            output_text("Three at once.", "msg_01"),
+            function_call("call_1", "read_file", {"path": "a"}),
+            function_call("call_2", "read_file", {"path": "b"}),
+            function_call("call_3", "glob", {"path": "*"}),
+            output("call_3", "a b c"),
+            output("call_1", "A"),
+            output("call_2", "B"),
+        ),
+    ),
+    Case(
+        "responses_interleaved",
+        "openai-responses",
+        "each call directly before its output (OAI-RESP-06)",
+        responses(
+            item("user", "Go."),
+            function_call("call_1", "read_file", {"path": "a"}),
+            output("call_1", "A"),
+            function_call("call_2", "read_file", {"path": "b"}),
+            output("call_2", "B"),
+            output_text("Both read.", "msg_01"),
+            item("user", "Well?"),
+        ),
+    ),
+    Case(
+        "responses_output_among_calls",
+        "openai-responses",
+        "parallel calls: the first output is there before the second call is written down",
+        responses(
+            item("user", "Go."),
+            reasoning("rs_1"),
+            function_call("call_1", "read_file", {"path": "a"}, id="fc_1"),
+            function_call("call_2", "read_file", {"path": "b"}, id="fc_2"),
+            output("call_1", "A"),
+            function_call("call_3", "glob", {"path": "*"}, id="fc_3"),
+            output("call_3", "a b"),
+            output("call_2", "B"),
+            store=False,
+            include=["reasoning.encrypted_content"],
+        ),
+    ),
+    Case(
+        "responses_sealed_reasoning",
+        "openai-responses",
+        "encrypted reasoning before the call and before the answer it belongs to (OAI-RESP-07)",
+        responses(
+            item("user", "Read a."),
+            reasoning("rs_1", summary="I need the file."),
+            function_call("call_1", "read_file", {"path": "a"}, id="fc_1", status="completed"),
+            output("call_1", "content of a"),
+            reasoning("rs_2"),
+            output_text("It says: content of a.", "msg_1"),
+            item("user", "And b?"),
+            store=False,
+            include=["reasoning.encrypted_content"],
+            reasoning={"effort": "medium", "summary": "auto"},
+        ),
+    ),
+    Case(
+        "responses_reasoning_before_parallel_calls",
+        "openai-responses",
+        "one reasoning item, then text and two calls of the same reply (OAI-RESP-09)",
+        responses(
+            item("user", "Read a and b."),
+            reasoning("rs_1"),
+            output_text("Both at once.", "msg_1"),
+            function_call("call_1", "read_file", {"path": "a"}, id="fc_1"),
+            function_call("call_2", "read_file", {"path": "b"}, id="fc_2"),
+            output("call_1", "A"),
+            output("call_2", "B"),
+            store=False,
+        ),
+    ),
+    Case(
+        "responses_stored_reasoning",
+        "openai-responses",
+        "reasoning by its id alone: the provider keeps it",
+        responses(
+            item("user", "Read a."),
+            reasoning("rs_1", GONE, summary="I need the file."),
+            function_call("call_1", "read_file", {"path": "a"}, id="fc_1"),
+            output("call_1", "content of a"),
+        ),
+    ),
+    Case(
+        "responses_reasoning_not_stored",
+        "openai-responses",
+        "store is false and nothing is sealed: the id can't be resolved (OAI-RESP-10)",
+        responses(
+            item("user", "Read a."),
+            reasoning("rs_1", GONE, summary="I need the file."),
+            function_call("call_1", "read_file", {"path": "a"}, id="fc_1"),
+            output("call_1", "content of a"),
+            store=False,
+        ),
+    ),
+    Case(
+        "responses_reasoning_alone",
+        "openai-responses",
+        "reasoning whose item was cut off: before the user's words, and at the end (OAI-RESP-07)",
+        responses(
+            item("user", "Go."),
+            reasoning("rs_1", summary="First thought."),
+            item("user", "Still there?"),
+            output_text("Yes.", "msg_1"),
+            item("user", "Go on."),
+            reasoning("rs_2", summary="Second thought."),
+        ),
+    ),
+    Case(
+        "responses_codex",
+        "openai-responses",
+        "what Codex sends: additional_tools instead of tools, namespaces, raw scripts, developer items, ids everywhere",
+        bare(
+            responses(
+                {
+                    "type": "additional_tools",
+                    "id": "at_1",
+                    "role": "developer",
+                    "tools": [
+                        namespace("functions", {"type": "custom", "name": "exec", "description": "Runs JavaScript."}),
+                        namespace("web", flat_function("open"), flat_function("find")),
+                        flat_function("update_plan"),
+                    ],
+                },
+                item("developer", [{"type": "input_text", "text": "You are Codex."}], type="message", id="msg_0"),
+                item("developer", [{"type": "input_text", "text": "The folder is /tmp."}], type="message", id="msg_1"),
+                item("user", [{"type": "input_text", "text": "List the files."}], type="message", id="msg_2"),
+                reasoning("rs_1", content=None),
+                custom_call(
+                    "call_1", "exec", "await tools.ls('.')", id="ctc_1", status="completed", namespace="functions"
+                ),
+                output("call_1", [{"type": "input_text", "text": "a\nb"}], "custom_tool_call_output", id="ctco_1"),
+                reasoning("rs_2", content=None),
+                function_call("call_2", "open", {"path": "a"}, id="fc_2", namespace="web"),
+                output("call_2", [picture(detail="high")], id="fco_2"),
+                output_text("A picture.", "msg_3", phase="final_answer"),
+                item("user", [{"type": "input_text", "text": "Thanks."}], type="message", id="msg_4"),
+                store=False,
+                stream=True,
+                include=["reasoning.encrypted_content"],
+                prompt_cache_key="0199-cache",
+                client_metadata={"installation": "x"},
+                reasoning={"effort": "high", "context": "all_turns"},
+                text={"verbosity": "low"},
+                parallel_tool_calls=False,
+            )
+        ),
+    ),
+    Case(
+        "responses_codex_killed",
+        "openai-responses",
+        "after a kill Codex writes the output `aborted` before the real one",
+        responses(
+            item("user", "Go."),
+            function_call("call_1", "read_file", {"path": "a"}),
+            function_call("call_2", "read_file", {"path": "b"}),
+            output("call_1", "aborted"),
+            output("call_2", "B"),
+            output("call_1", "A"),
+            item("user", "Go on."),
+        ),
+    ),
+    Case(
+        "responses_namespaces",
+        "openai-responses",
+        "one function name in two namespaces and in none: three tools (OAI-RESP-18)",
+        responses(
+            item("user", "Search everywhere."),
+            function_call("call_1", "search", {"path": "a"}, namespace="mail"),
+            function_call("call_2", "search", {"path": "b"}, namespace="files"),
+            function_call("call_3", "search", {"path": "c"}),
+            output("call_1", "in mail"),
+            output("call_2", "in files"),
+            output("call_3", "in none"),
+            tools=[
+                namespace("mail", flat_function("search")),
+                namespace("files", flat_function("search")),
+                flat_function("search"),
+            ],
+        ),
+    ),
+    Case(
+        "responses_custom_calls",
+        "openai-responses",
+        "free text in and out: a grammar, an empty input, and a function beside them",
+        responses(
+            item("user", "Fix it."),
+            custom_call("call_1", "apply_patch", PATCH, id="ctc_1"),
+            custom_call("call_2", "apply_patch", ""),
+            function_call("call_3", "read_file", {"path": "a"}),
+            output("call_1", "Done.", "custom_tool_call_output"),
+            output("call_2", "Nothing to do.", "custom_tool_call_output"),
+            output("call_3", "new"),
+            tools=[APPLY_PATCH, flat_function()],
+        ),
+    ),
+    Case(
+        "responses_output_of_another_kind",
+        "openai-responses",
+        "a custom call answered by function_call_output, and the other way round (OAI-RESP-17)",
+        responses(
+            item("user", "Fix it."),
+            custom_call("call_1", "apply_patch", PATCH),
+            output("call_1", "Done."),
+            function_call("call_2", "read_file", {"path": "a"}),
+            output("call_2", "new", "custom_tool_call_output"),
+            tools=[APPLY_PATCH, flat_function()],
+        ),
+    ),
+    Case(
+        "responses_rich_outputs",
+        "openai-responses",
+        "outputs as lists: text twice, a picture by data, by URL and by file id, a file (OAI-RESP-16)",
+        responses(
+            item("user", "Look."),
+            function_call("call_1", "shot", {"n": 1}),
+            function_call("call_2", "shot", {"n": 2}),
+            function_call("call_3", "page", {"n": 3}),
+            output("call_1", [{"type": "input_text", "text": "One."}, {"type": "input_text", "text": "Two."}]),
+            output("call_2", [picture(), picture("https://pictures.example/two.png")]),
+            output(
+                "call_3",
+                [
+                    {"type": "input_text", "text": "Page three."},
+                    {"type": "input_image", "file_id": "file-3", "detail": "low"},
+                    {
+                        "type": "input_file",
+                        "filename": "three.pdf",
+                        "file_data": f"data:application/pdf;base64,{PDF}",
+                    },
+                ],
+            ),
+            tools=[flat_function("shot"), flat_function("page")],
+        ),
+    ),
+    Case(
+        "responses_media_from_the_user",
+        "openai-responses",
+        "pictures and files in a message: data, URL, file id",
+        responses(
+            item(
+                "user",
+                [
+                    {"type": "input_text", "text": "Compare these."},
+                    picture(),
+                    picture("https://pictures.example/b.png"),
+                    {"type": "input_file", "filename": "c.pdf", "file_data": f"data:application/pdf;base64,{PDF}"},
+                    {"type": "input_file", "file_url": "https://files.example/d.pdf"},
+                    {"type": "input_file", "file_id": "file-e"},
+                ],
+            )
+        ),
+    ),
+    Case(
+        "responses_previous_response",
+        "openai-responses",
+        "the calls lie in state that the provider holds: the body has outputs alone (OAI-RESP-05)",
+        responses(
+            output("call_1", "content of a"),
+            output("call_2", "content of b"),
+            item("user", "And?"),
+            previous_response_id="resp_0123",
+        ),
+    ),
+    Case(
+        "responses_conversation",
+        "openai-responses",
+        "the same with a conversation, by an object that names it",
+        responses(item("user", "Where were we?"), conversation={"id": "conv_0123"}),
+    ),
+    Case(
+        "responses_item_reference",
+        "openai-responses",
+        "items by reference: a call that is not in the body, with and without its type",
+        responses(
+            item("user", "Read a."),
+            {"type": "item_reference", "id": "rs_1"},
+            {"id": "fc_1"},
+            output("call_1", "content of a"),
+            item("user", "And?"),
+        ),
+    ),
+    Case(
+        "responses_orphan_outputs",
+        "openai-responses",
+        "outputs of calls that are gone: before everything, among others, after the answer (OAI-RESP-05)",
+        responses(
+            output("call_7", "content of x"),
+            item("user", "Go."),
+            function_call("call_1", "read_file", {"path": "a"}),
+            output("call_8", "content of y", name="glob"),
+            output("call_1", "A"),
+            output_text("Read.", "msg_1"),
+            output("call_9", "content of z"),
+            item("user", "Well?"),
+        ),
+    ),
+    Case(
+        "responses_late_output",
+        "openai-responses",
+        "the user spoke before the output came",
+        responses(
+            item("user", "Read a and b."),
+            function_call("call_1", "read_file", {"path": "a"}),
+            function_call("call_2", "read_file", {"path": "b"}),
+            output("call_2", "content of b"),
+            item("user", "Are you still there?"),
+            output("call_1", "content of a"),
+        ),
+    ),
+    Case(
+        "responses_early_output",
+        "openai-responses",
+        "an output that stands before its call",
+        responses(
+            item("user", "Go."),
+            output("call_1", "content of a"),
+            function_call("call_1", "read_file", {"path": "a"}),
+            item("user", "And?"),
+        ),
+    ),
+    Case(
+        "responses_missing_outputs",
+        "openai-responses",
+        "one of two answered, then the user; an open call at the end (OAI-RESP-04)",
+        responses(
+            item("user", "Go."),
+            function_call("call_1", "read_file", {"path": "a"}),
+            function_call("call_2", "read_file", {"path": "b"}),
+            output("call_2", "B"),
+            item("user", "And a?"),
+            function_call("call_3", "read_file", {"path": "a"}),
+        ),
+    ),
+    Case(
+        "responses_duplicates",
+        "openai-responses",
+        "a resumed session: every item twice, ids and all (OAI-RESP-13)",
+        responses(
+            item("user", "Go."),
+            function_call("call_1", "read_file", {"path": "a"}, id="fc_1"),
+            output("call_1", "A", id="fco_1"),
+            output("call_1", "A", id="fco_1"),
+            output_text("Read.", "msg_1"),
+            output_text("Read.", "msg_1"),
+            item("user", "Well?"),
+        ),
+    ),
+    Case(
+        "responses_same_call_id_twice",
+        "openai-responses",
+        "one call_id for two parallel calls, answered in order (OAI-RESP-25)",
+        responses(
+            item("user", "Read a and b."),
+            function_call("call_x", "read_file", {"path": "a"}, id="fc_1"),
+            function_call("call_x", "read_file", {"path": "b"}, id="fc_2"),
+            output("call_x", "content of a"),
+            output("call_x", "content of b"),
+        ),
+    ),
+    Case(
+        "responses_call_id_reused_later",
+        "openai-responses",
+        "the same call_id in two turns is two calls",
+        responses(
+            item("user", "Read a."),
+            function_call("call_0", "read_file", {"path": "a"}, id="fc_1"),
+            output("call_0", "content of a"),
+            output_text("Done.", "msg_1"),
+            item("user", "Read b."),
+            function_call("call_0", "read_file", {"path": "b"}, id="fc_2"),
+            output("call_0", "content of b"),
+        ),
+    ),
+    Case(
+        "responses_long_ids",
+        "openai-responses",
+        "ids of 85 characters that differ at the end, one of 64, one of the form call|item (OAI-RESP-01)",
+        responses(
+            item("user", "Go."),
+            function_call(f"{LONG}_001", "read_file", {"path": "a"}),
+            function_call(f"{LONG}_002", "read_file", {"path": "b"}),
+            function_call(LONG[:64], "read_file", {"path": "c"}),
+            function_call("call_4|fc_4", "read_file", {"path": "d"}),
+            output(f"{LONG}_001", "content of a"),
+            output(f"{LONG}_002", "content of b"),
+            output(LONG[:64], "content of c"),
+            output("call_4|fc_4", "content of d"),
+        ),
+    ),
+    Case(
+        "responses_no_call_ids",
+        "openai-responses",
+        "an output without call_id goes by name; an empty call_id means none",
+        responses(
+            item("user", "Go."),
+            function_call("call_1", "read_file", {"path": "a"}),
+            function_call("call_2", "glob", {"path": "*"}),
+            output(GONE, "a b", name="glob"),
+            output("", "content of a", name="read_file"),
+        ),
+    ),
+    Case(
+        "responses_foreign_item_ids",
+        "openai-responses",
+        "item ids that do not begin as the API wants (OAI-RESP-02, 03)",
+        responses(
+            item("user", "Go."),
+            function_call("call_1", "read_file", {"path": "a"}, id="call_1"),
+            output("call_1", "A"),
+            output_text("Read.", "item_17"),
+            item("user", "Well?"),
+        ),
+    ),
+    Case(
+        "responses_hosted",
+        "openai-responses",
+        "tools that the provider ran: search, files, code, MCP, a picture; a client's call behind them (OAI-RESP-20)",
+        responses(
+            item("user", "Find out."),
+            {
+                "type": "web_search_call",
+                "id": "ws_1",
+                "status": "completed",
+                "action": {"type": "search", "query": "ferry strike"},
+            },
+            {
+                "type": "file_search_call",
+                "id": "fs_1",
+                "status": "completed",
+                "queries": ["berths"],
+                "results": [{"file_id": "file-1", "filename": "rules.pdf", "score": 0.8, "text": "Reefers go first."}],
+            },
+            {
+                "type": "code_interpreter_call",
+                "id": "ci_1",
+                "status": "completed",
+                "container_id": "cntr_1",
+                "code": "print(6 * 7)",
+                "outputs": [{"type": "logs", "logs": "42\n"}],
+            },
+            {
+                "type": "mcp_list_tools",
+                "id": "mcpl_1",
+                "server_label": "tides",
+                "tools": [{"name": "high_water", "input_schema": SCHEMA, "annotations": None, "description": None}],
+            },
+            {
+                "type": "mcp_call",
+                "id": "mcp_1",
+                "server_label": "tides",
+                "name": "high_water",
+                "arguments": '{"path":"Brest"}',
+                "output": "05:41",
+                "error": None,
+            },
+            {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": PNG},
+            output_text("Found.", "msg_1"),
+            function_call("call_1", "read_file", {"path": "a"}, id="fc_1"),
+            output("call_1", "A"),
+            tools=[
+                flat_function(),
+                {"type": "web_search"},
+                {"type": "file_search", "vector_store_ids": ["vs_1"]},
+                {"type": "code_interpreter", "container": {"type": "auto"}},
+                {"type": "mcp", "server_label": "tides", "server_url": "https://tides.example/mcp"},
+                {"type": "image_generation"},
+            ],
+        ),
+    ),
+    Case(
+        "responses_client_built_ins",
+        "openai-responses",
+        "calls of the API's own tools that the client runs: shell, patch, local shell, computer",
+        responses(
+            item("user", "Do it."),
+            {"type": "shell_call", "call_id": "call_1", "action": {"commands": ["ls"]}, "status": "completed"},
+            {
+                "type": "shell_call_output",
+                "call_id": "call_1",
+                "output": [{"stdout": "a\nb\n", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}],
+            },
+            {
+                "type": "apply_patch_call",
+                "call_id": "call_2",
+                "status": "completed",
+                "operation": {"type": "update_file", "path": "a", "diff": "@@\n-old\n+new\n"},
+            },
+            {"type": "apply_patch_call_output", "call_id": "call_2", "status": "failed", "output": "no such hunk"},
+            {
+                "type": "local_shell_call",
+                "id": "lsh_3",
+                "call_id": "call_3",
+                "status": "completed",
+                "action": {"type": "exec", "command": ["ls", "-1"], "env": {}},
+            },
+            {"type": "local_shell_call_output", "id": "call_3", "output": "a"},
+            {
+                "type": "computer_call",
+                "id": "cu_4",
+                "call_id": "call_4",
+                "status": "completed",
+                "pending_safety_checks": [],
+                "action": {"type": "screenshot"},
+            },
+            {
+                "type": "computer_call_output",
+                "call_id": "call_4",
+                "output": {"type": "computer_screenshot", "image_url": f"data:image/png;base64,{PNG}"},
+            },
+            tools=[{"type": "shell"}, {"type": "apply_patch"}, {"type": "local_shell"}],
+        ),
+    ),
+    Case(
+        "responses_mcp_approval",
+        "openai-responses",
+        "an approval is not a result (OAI-RESP-21)",
+        responses(
+            item("user", "When is high water?"),
+            {
+                "type": "mcp_approval_request",
+                "id": "mcpr_1",
+                "server_label": "tides",
+                "name": "high_water",
+                "arguments": '{"path":"Brest"}',
+            },
+            {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True},
+            tools=[{"type": "mcp", "server_label": "tides", "server_url": "https://tides.example/mcp"}],
+        ),
+    ),
+    Case(
+        "responses_developer_among_outputs",
+        "openai-responses",
+        "developer text between a call and its output, and later system text",
+        responses(
+            item("user", "Go."),
+            function_call("call_1", "read_file", {"path": "a"}),
+            item("developer", "Answer in French."),
+            output("call_1", "A"),
+            output_text("Lu.", "msg_1"),
+            item("system", "Now in German."),
+            item("user", "Noch einmal."),
             instructions="Be brief.",
         ),
     ),
     Case(
-        "items_reasoning_home",
-        API,
-        "sealed reasoning goes home with the items that were made with it, ids and all (OAI-RESP-07, OAI-RESP-08)",
+        "responses_odd_arguments",
+        "openai-responses",
+        "arguments that are no JSON, empty, a list; outputs that are empty",
         responses(
-            *(asks("Go."), thought("I should read a."), answer("Reading."), called("call_1", id="fc_1")),
-            *(called("call_2", id="fc_2"), came("call_1", "A"), came("call_2", "A too")),
-            *(thought(None, "rs_2"), answer("It is A.", "msg_2"), asks("And b?")),
-            store=False,
-            include=["reasoning.encrypted_content"],
-            reasoning={"effort": "high", "summary": "auto"},
+            item("user", "Go."),
+            function_call("call_1", "read_file", '{"path": "a'),
+            function_call("call_2", "read_file", ""),
+            function_call("call_3", "read_file", "[1, 2]"),
+            output("call_1", "cut off"),
+            output("call_2", ""),
+            output("call_3", []),
         ),
     ),
     Case(
-        "items_reasoning_for_another_model",
-        API,
-        "another model can't open what was sealed: it goes, and the ids of what was made with it (OAI-RESP-08)",
-        responses(asks("Go."), thought("Hm."), answer("Reading."), called("call_1", id="fc_1"), came("call_1", "A")),
-        {API: "gpt-5"},
-    ),
-    Case(
-        "items_reasoning_not_stored",
-        API,
-        "reasoning that is neither sealed nor stored can't be looked up (OAI-RESP-10)",
+        "responses_refusal_and_citations",
+        "openai-responses",
+        "a refusal, and text with a citation and log probabilities, as the API gives them out",
         responses(
-            asks("Go."), thought("Hm.", sealed=GONE), called("call_1", id="fc_1"), came("call_1", "A"), store=False
-        ),
-    ),
-    Case(
-        "items_reasoning_torn",
-        API,
-        "reasoning without the item that follows it, and that item without its id (OAI-RESP-07, OAI-RESP-08)",
-        responses(asks("Go."), thought("Hm."), asks("Hurry."), called("call_1", id="fc_1"), came("call_1", "A")),
-    ),
-    Case(
-        "items_ids_of_a_wrong_form",
-        API,
-        "an item's id is not the call's; one that can't be is left out (OAI-RESP-02, OAI-RESP-13)",
-        responses(
-            *(asks("Go."), called("call_1", id="call_1"), came("call_1", "A"), answer("So.")),
-            *(asks("Again."), called("call_1", id="fc_1"), came("call_1", "A"), answer("So.")),
-        ),
-    ),
-    Case(
-        "items_missing_and_lost",
-        API,
-        "a call without an output, an output without a call, a second output (OAI-RESP-04, OAI-RESP-05)",
-        responses(
-            *(asks("Go."), called("call_1"), called("call_2"), came("call_2", "B"), came("call_2", "B again")),
-            *(came("call_9", "lost"), asks("Well?")),
-        ),
-    ),
-    Case(
-        "items_namespaces",
-        API,
-        "two tools of one name in two namespaces, one of them declared in an item (OAI-RESP-18)",
-        responses(
-            item("additional_tools", role="developer", tools=[CRM]),
-            *(asks("Find x."), called("call_1", "find", namespace="crm"), came("call_1", "x")),
-            *(
-                called("call_2", "read_file", namespace="crm"),
-                came("call_2", "y"),
-                called("call_3"),
-                came("call_3", "z"),
-            ),
-        ),
-    ),
-    Case(
-        "items_free_text",
-        API,
-        "a free-text tool with a grammar, its call and its output (OAI-RESP-17)",
-        responses(
-            *(asks("Patch."), item("custom_tool_call", call_id="call_1", name="patch", input="*** Begin\n*** End")),
-            item("custom_tool_call_output", call_id="call_1", output="done"),
-            tools=[item("custom", name="patch", format=item("grammar", syntax="lark", definition="start: /.+/s"))],
-        ),
-    ),
-    Case(
-        "items_run_by_the_provider",
-        API,
-        "searches, code and pictures that the provider made are whole at home and pairs abroad (OAI-RESP-20)",
-        responses(
-            asks("Search."),
-            item("web_search_call", id="ws_1", status="completed", action={"type": "search", "query": "q"}),
-            item("file_search_call", id="fs_1", status="completed", queries=["q"], results=[{"text": "found"}]),
-            item(
-                "code_interpreter_call",
-                id="ci_1",
-                status="completed",
-                container_id="cntr_1",
-                code="print(1)",
-                outputs=[{"type": "logs", "logs": "1\n"}],
-            ),
-            item("image_generation_call", id="ig_1", status="completed", result=PNG),
-            *(answer("There."), asks("Thanks.")),
-            tools=[item("web_search"), function()],
-        ),
-    ),
-    Case(
-        "items_with_types_of_their_own",
-        API,
-        "a shell call and a failed patch; a computer call that nobody answered (OAI-RESP-16, OAI-RESP-17)",
-        responses(
-            asks("Run it."),
-            item("shell_call", call_id="call_1", action={"commands": ["ls"]}),
-            item(
-                "shell_call_output",
-                call_id="call_1",
-                output=[{"stdout": "a", "stderr": "", "outcome": {"type": "exit", "exit_code": 2}}],
-            ),
-            item(
-                "apply_patch_call", call_id="call_2", status="completed", operation={"type": "delete_file", "path": "a"}
-            ),
-            item("apply_patch_call_output", call_id="call_2", status="failed", output="no such file"),
-            item(
-                "computer_call",
-                id="cu_1",
-                call_id="call_3",
-                status="completed",
-                pending_safety_checks=[],
-                action={"type": "screenshot"},
-            ),
-            asks("Well?"),
-        ),
-    ),
-    Case(
-        "items_going_on",
-        API,
-        "outputs whose calls the provider holds stay at home and are told abroad (OAI-RESP-05)",
-        responses(came("call_1", "A"), asks("And?"), previous_response_id="resp_1"),
-    ),
-    Case(
-        "items_pictures",
-        API,
-        "pictures and files in words and in an output (OAI-RESP-16)",
-        responses(
-            asks(
-                [
-                    {"type": "input_text", "text": "Look."},
-                    {"type": "input_image", "detail": "auto", "image_url": "https://x.example/a.png"},
-                ]
-            ),
-            called("call_1"),
-            came(
-                "call_1",
-                [
-                    {"type": "input_image", "detail": "low", "image_url": f"data:image/png;base64,{PNG}"},
-                    {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERg=="},
+            item("user", "Go."),
+            {
+                "type": "message",
+                "id": "msg_1",
+                "role": "assistant",
+                "status": "completed",
+                "content": [{"type": "refusal", "refusal": "I can't help with that."}],
+            },
+            item("user", "Then this."),
+            {
+                "type": "message",
+                "id": "msg_2",
+                "role": "assistant",
+                "status": "completed",
+                "content": [
+                    {
+                        "type": "output_text",
+                        "text": "Ferries rest.",
+                        "logprobs": [],
+                        "annotations": [
+                            {
+                                "type": "url_citation",
+                                "url": "https://news.example",
+                                "title": "News",
+                                "start_index": 0,
+                                "end_index": 7,
+                            }
+                        ],
+                    }
                 ],
-            ),
+            },
+            item("user", "Thanks."),
         ),
     ),
     Case(
-        "items_easy",
-        API,
-        "messages as clients write them: strings, no types, no ids; a refusal; system text later on",
+        "responses_options",
+        "openai-responses",
+        "every option that has a counterpart somewhere, and some that have none",
         responses(
-            {"role": "system", "content": "Be brief."},
-            *(asks("Hi."), {"role": "assistant", "content": "Hello."}, {"role": "developer", "content": "Be kind."}),
-            *(
-                asks("Do it."),
-                item(
-                    "message",
-                    id="msg_1",
-                    role="assistant",
-                    status="completed",
-                    content=[{"type": "refusal", "refusal": "No."}],
-                ),
-            ),
-            asks([{"type": "input_text", "text": "Why?"}]),
+            item("user", "Go."),
+            instructions="Be brief.",
+            max_output_tokens=2048,
+            temperature=0.5,
+            top_p=0.9,
+            parallel_tool_calls=False,
+            tool_choice={"type": "function", "name": "read_file"},
+            text={
+                "verbosity": "high",
+                "format": {"type": "json_schema", "name": "answer", "schema": SCHEMA, "strict": True},
+            },
+            truncation="auto",
+            metadata={"k": "v"},
+            service_tier="flex",
+            safety_identifier="user-1",
+            store=True,
             model="gpt-4.1",
-            tools=GONE,
-            text={"format": {"type": "json_object"}, "verbosity": "low"},
-            max_output_tokens=200,
         ),
     ),
     Case(
-        "items_just_words",
-        API,
-        "input may be a string",
-        {"model": "gpt-4.1", "input": "Hi.", "instructions": "Be brief."},
+        "responses_allowed_tools",
+        "openai-responses",
+        "a choice among some tools, effort, and a tool without parameters",
+        responses(
+            item("user", "Go."),
+            tools=[flat_function(strict=True), flat_function("glob", parameters=None), {"type": "web_search"}],
+            tool_choice={
+                "type": "allowed_tools",
+                "mode": "required",
+                "tools": [{"type": "function", "name": "glob"}],
+            },
+            reasoning={"effort": "high"},
+            max_output_tokens=8192,
+        ),
+    ),
+    Case(
+        "responses_unknown_items",
+        "openai-responses",
+        "an item, a part and a key that nobody knows yet",
+        responses(
+            item("user", [{"type": "input_text", "text": "Go."}, {"type": "input_smell", "smell": "kelp"}]),
+            {"type": "dream", "id": "dr_1", "text": "a lighthouse"},
+            output_text("Yes.", "msg_1"),
+            item("user", "Go on."),
+            x_unknown={"a": 1},
+        ),
+    ),
+    Case(
+        "responses_sdk_leftovers",
+        "openai-responses",
+        "what openai-python leaves in items that were appended as objects",
+        responses(
+            item("user", "Go."),
+            {
+                "type": "reasoning",
+                "id": "rs_1",
+                "summary": [],
+                "content": None,
+                "encrypted_content": None,
+                "status": None,
+            },
+            function_call(
+                "call_1",
+                "read_file",
+                {"path": "a"},
+                id="fc_1",
+                status="completed",
+                parsed_arguments={"path": "a"},
+                namespace=None,
+                caller=None,
+            ),
+            output("call_1", "A"),
+        ),
+    ),
+    Case(
+        "responses_compaction",
+        "openai-responses",
+        "the provider compacted its own history: a sealed item that only it can read",
+        responses(
+            {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAAABcompact"},
+            item("user", "Go on."),
+        ),
     ),
 )

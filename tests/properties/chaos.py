@@ -142,6 +142,36 @@ def _body(
 
 _CHAT_TOOL = _object(type=st.just("function"), function=_object(name=NAMES.filter(bool)))
 _ANTHROPIC_TOOL = _object(name=NAMES.filter(bool), input_schema=st.just({"type": "object"}))
+_GEMINI_RESPONSE = _object(
+    id=st.sampled_from([ABSENT, "a", "b", ""]),
+    name=NAMES,
+    response=st.sampled_from([{}, {"output": "x"}, {"error": "y"}, {"rows": [1]}, "text", ABSENT]),
+    parts=st.sampled_from([ABSENT, ABSENT, [{"inlineData": {"mimeType": "image/png", "data": "aQ=="}}]]),
+)
+_GEMINI_CALL = _object(
+    id=st.sampled_from([ABSENT, "a", "b", None]), name=NAMES, args=st.sampled_from([*VALUES, "{}", "[1]", ABSENT])
+)
+_GEMINI_HOSTED = st.sampled_from(
+    [
+        {"executableCode": {"language": "PYTHON", "code": "1"}},
+        {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
+        {"toolCall": {"id": "t", "toolType": "URL_CONTEXT", "args": {}}},
+        {"toolResponse": {"id": "t", "toolType": "URL_CONTEXT", "response": {}}},
+    ]
+)
+_GEMINI_SIGNATURES = st.sampled_from([ABSENT, ABSENT, "c2ln", "claude-sig", "skip_thought_signature_validator"])
+_GEMINI_PART = st.one_of(
+    _object(text=TEXTS, thought=st.sampled_from([ABSENT, ABSENT, True]), thoughtSignature=_GEMINI_SIGNATURES),
+    _object(functionCall=_GEMINI_CALL, thoughtSignature=_GEMINI_SIGNATURES),
+    _object(function_call=_GEMINI_CALL),
+    _object(functionResponse=_GEMINI_RESPONSE),
+    _GEMINI_HOSTED,
+    st.just({}),
+)
+_GEMINI_CONTENT = _object(
+    role=st.sampled_from(["user", "model", "user", "model", "function", ABSENT]),
+    parts=st.one_of(st.lists(_GEMINI_PART, max_size=4), st.just(ABSENT)),
+)
 _RESPONSES_TOOL = _object(type=st.just("function"), name=NAMES.filter(bool))
 CHAOS: dict[str, st.SearchStrategy[Body]] = {
     "openai-responses": _body(
@@ -186,14 +216,19 @@ CHAOS: dict[str, st.SearchStrategy[Body]] = {
     ),
 }
 
+CHAOS["gemini"] = _object(
+    contents=st.lists(_GEMINI_CONTENT, max_size=7),
+    model=st.sampled_from([ABSENT, "gemini-2.5-flash", "gemini-3.8-flash"]),
+    tools=st.sampled_from([ABSENT, [{"functionDeclarations": [{"name": "f"}]}, {"googleSearch": {}}]]),
+)
+
+_KEYS = ["messages", "contents", "role", "parts", "content", "type", "text", "id", "x"]
 _SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.just(1.5), TEXTS)
 JSON_VALUES = st.recursive(
     _SCALARS,
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),
-        st.dictionaries(
-            st.sampled_from(["messages", "input", "role", "content", "type", "text", "id", "x"]), inner, max_size=4
-        ),
+        st.dictionaries(st.sampled_from(_KEYS), inner, max_size=4),
     ),
     max_leaves=10,
 )

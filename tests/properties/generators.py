@@ -28,6 +28,7 @@ MODELS = {
     "openai-chat": ("gpt-4.1", "gpt-5", "gpt-4o-mini"),
     "openai-responses": ("gpt-5.6-terra", "gpt-5", "gpt-4.1"),
     "anthropic": ("claude-sonnet-4-5", "claude-3-5-sonnet-20241022", "claude-opus-4-6", "claude-fable-5-1"),
+    "gemini": ("gemini-2.5-pro", "gemini-3-pro-preview", "gemini-3.8-flash"),
     "kimi": ("kimi-k2-0905-preview", "kimi-k2-thinking", "kimi-k3"),
     "mistral": ("mistral-medium-latest", "magistral-medium-2509", "mistral-small-2603"),
     "deepseek": ("deepseek-chat", "deepseek-reasoner", "deepseek-v4-pro"),
@@ -88,7 +89,7 @@ class Teller:
         return self.story
 
     def opening(self) -> None:
-        if self.api == "kimi":
+        if self.api in ("kimi", "gemini"):
             return
         if self.fault() and self.style.told:
             self.orphan()

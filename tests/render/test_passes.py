@@ -93,8 +93,11 @@ def test_a_marked_beginning_of_an_answer():
     for ending in (msgspec.structs.replace(half, prefill=False), msgspec.structs.replace(half, native=None)):
         transcript, _ = said(HUMAN, ending, demands=demands)
         assert transcript.messages[-1].blocks == (Text(TEXTS.tail),)
-    transcript, _ = said(HUMAN, Message("system", (Text("s"),)), demands=demands)
-    assert transcript.messages[-1].blocks == (Text(TEXTS.tail),)
+    system = Message("system", (Text("s"),), native=native)
+    for system_last, ending in ((True, "s"), (False, TEXTS.tail)):
+        row = msgspec.structs.replace(demands, system_last=system_last)
+        transcript, _ = said(HUMAN, system, demands=row)
+        assert transcript.messages[-1].blocks == (Text(ending),)
 
 
 def test_an_empty_reply_where_none_may_be_empty():

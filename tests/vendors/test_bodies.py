@@ -37,7 +37,7 @@ def test_the_judge_takes_what_a_vendor_sends(name: str) -> None:
 def test_home_is_unchanged(name: str) -> None:
     api = RECORDINGS[name].api
     for sent in recorded(name):
-        home = segue.convert(sent.body, source=api, target=api)
+        home = segue.convert(sent.body, source=api, target=api, model=model_of(sent))
         assert checks.dumped(home.body) == checks.dumped(json.loads(sent.body))
         assert segue.repair(sent.body, api, model=model_of(sent)).changes == ()
 

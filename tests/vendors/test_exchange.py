@@ -32,7 +32,7 @@ ANSWERS: dict[str, Callable[[], list[Any]]] = {
     "mistral": lambda: answers.chat("mistral-large-latest", (_MISTRAL_IDS[0], _MISTRAL_IDS[1], _MISTRAL_IDS[0])),
     "openai-responses": answers.responses,
     "anthropic": answers.messages,
-    "gemini": answers.candidates,
+    "gemini": lambda: answers.candidates("gemini-3-pro-preview", signed=True),
 }
 # Names that the caller's API takes and others don't.
 NAMES: dict[str, tuple[str, str]] = {

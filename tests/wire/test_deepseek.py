@@ -77,7 +77,7 @@ HOME = {
         user(), asks(call(), reasoning_content="hm"), result(), says(), user(), model="deepseek-v3.2", thinking=ON
     ),
     "R1": body_of(user(), says(), user(), model="deepseek-r1"),
-    "long names": body_of(user(), asks(call(name="n" * 90)), result()),
+    "a reply at the end": body_of(user(), says()),
     "ids of any kind": body_of(user(), asks(call("é .")), result("é .")),
     "a list of texts": body_of(user([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}])),
 }
@@ -167,10 +167,17 @@ def test_neighbours_become_one_for_r1() -> None:
     assert [message["role"] for message in made["messages"]] == ["user", "assistant", "tool", "tool", "user"]
 
 
-@pytest.mark.parametrize("model", ["deepseek-chat", "deepseek-reasoner", V4])
+@pytest.mark.parametrize("model", ["deepseek-r1", "deepseek-reasoner", V4])
 def test_a_reply_at_the_end_needs_its_mark(model: str) -> None:
-    made, _ = carry(body_of(user(), says(reasoning_content="."), model=model), DEEPSEEK, DEEPSEEK)
+    made, _ = carry(body_of(user(), says(), model=model), DEEPSEEK, DEEPSEEK)
     assert made["messages"][2] == user("Continue.")
+    system = {"role": "system", "content": "s"}
+    assert carry(body_of(user(), system, model=model), DEEPSEEK, DEEPSEEK)[0]["messages"][2] == user("Continue.")
+    assert carry(body_of(system, model=model), DEEPSEEK, DEEPSEEK)[0]["messages"] == [system, user("Continue.")]
+    made, _ = carry({"messages": [user(), says()]}, OPENAI_CHAT, DEEPSEEK, model="deepseek-chat")
+    assert made["messages"][2] == user("Continue.")
+    if model == "deepseek-r1":
+        return
     marked = body_of(user(), says("half", prefix=True, reasoning_content="."), model=model)
     assert carry(marked, DEEPSEEK, DEEPSEEK)[0] == marked
     assert carry(marked, DEEPSEEK, MISTRAL)[0]["messages"][2] == user("Continue.")
@@ -251,6 +258,19 @@ def test_content_from_abroad_is_one_text() -> None:
     assert made["messages"][2]["content"] == "a\nb"
     assert made["response_format"] == {"type": "json_object"}
     assert {"response_format"} == {finding.subject for finding in report.of("adjusted")}
+
+
+def test_at_home_words_carry_reasoning_where_calls_do() -> None:
+    body = body_of(user(), says(), user(), asks(call()), result(), says("y"), user(), model=V4)
+    made, _ = carry(body, DEEPSEEK, DEEPSEEK)
+    assert ["reasoning_content" in message for message in made["messages"]] == [0, 0, 0, 1, 0, 1, 0]
+
+
+def test_tools_are_functions_and_there_are_some() -> None:
+    assert "tools" not in carry(body_of(user(), tools=[]), DEEPSEEK, DEEPSEEK)[0]
+    made, report = carry(body_of(user(), tools=[READ, {"type": "web_search"}]), DEEPSEEK, DEEPSEEK)
+    assert made["tools"] == [READ]
+    assert report.of("tools")
 
 
 def test_a_developer_is_system_text() -> None:

@@ -28,8 +28,8 @@ Body = dict[str, Any]
 MODELS = {
     3: "open-mixtral-8x22b",
     7: "mistral-small-2501",
-    11: "magistral-medium-2509",
-    13: "mistral-large-2512",
+    11: "mistral-small-2506",
+    13: "magistral-medium-2509",
     15: "mistral-small-2603",
 }
 FIELDS = set(ChatCompletionRequest.model_fields) - {"messages"}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import segue
+from segue.conformance import profile_names
 from segue.wire.profiles import PROFILES
 
 PARAMETERS = {"type": "object", "properties": {}}
@@ -40,6 +41,8 @@ def said(profile: str, *messages: dict, model: str | None = None, **more: Any) -
     out = segue.convert(body, source="openai-chat", target="openai-chat", profile=profile, model=model)
     again = segue.convert(out.body, source="openai-chat", target="openai-chat", profile=profile, model=model)
     assert again.data == out.data
+    verdict = segue.check(out.body, "openai-chat", profile=profile, model=model)
+    assert verdict, str(verdict)
     return out.body
 
 
@@ -99,20 +102,24 @@ def test_from_abroad(profile: str, source: str) -> None:
     out = segue.convert(body, source=source, target="openai-chat", profile=profile, model="some-model")
     asked = out.body["messages"][2]
     assert [entry["id"] for entry in asked["tool_calls"]] == [m["tool_call_id"] for m in out.body["messages"][3:5]]
-    assert segue.check(out.body, "openai-chat")
+    assert segue.check(out.body, "openai-chat", profile=profile)
     assert "max_completion_tokens" not in out.body
 
 
-@pytest.mark.parametrize("profile", ["groq", "cerebras"])
-def test_unknown_keys_of_messages_are_left_out(profile: str) -> None:
-    made = said(
-        profile, user(name="bob"), asks(call(), reasoning_content="hm", status="x"), result(name="read"), user()
-    )
-    assert made["messages"] == [user(), asks(call()), result(), user()]
-    out = segue.convert(
-        {"messages": [user(), says(reasoning="hm"), user()]}, target="openai-chat", source="openai-chat", profile="groq"
-    )
-    assert out.report.of("reasoning")
+def test_the_names_are_those_of_the_judge() -> None:
+    assert sorted(PROFILES) == list(profile_names())
+
+
+@pytest.mark.parametrize(("profile", "named"), [("groq", {}), ("cerebras", {"name": "bob"})])
+def test_unknown_keys_of_messages_are_left_out(profile: str, named: dict) -> None:
+    made = said(profile, user(name="bob"), asks(call(), reasoning_content="hm", status="x"), result(), user())
+    assert made["messages"] == [user(**named), asks(call()), result(), user()]
+
+
+@pytest.mark.parametrize(("model", "kept"), [("openai/gpt-oss-120b", True), ("llama-3.3-70b-versatile", False)])
+def test_groq_gets_reasoning_back_where_the_model_has_it(model: str, kept: bool) -> None:
+    made = said("groq", user(), says(reasoning="hm"), user(), model=model)
+    assert ("reasoning" in made["messages"][1]) is kept
 
 
 def test_xai_wants_content_beside_calls() -> None:
@@ -135,14 +142,18 @@ def test_arguments_are_json(profile: str) -> None:
     )
     first, second = (entry["function"]["arguments"] for entry in made["messages"][1]["tool_calls"])
     assert (json.loads(first), second) == ({"_raw": '{"a":'}, "[1]")
-    plain = said("ollama", user(), asks(call(arguments='{"a":')), result())
-    assert plain["messages"][1]["tool_calls"][0]["function"]["arguments"] == '{"a":'
+    objects = said("ollama", user(), asks(call(arguments="[1]")), result())
+    assert json.loads(objects["messages"][1]["tool_calls"][0]["function"]["arguments"]) == {"value": [1]}
 
 
-def test_minimax_wants_a_schema_and_ids_of_its_own_for_each_call() -> None:
+def test_minimax_wants_a_schema() -> None:
     tool = {"type": "function", "function": {"name": "read"}}
-    made = said("minimax", user(), asks(call()), result(), asks(call()), result(), tools=[tool])
+    made = said("minimax", user(), asks(call()), result(), tools=[tool])
     assert made["tools"][0]["function"]["parameters"] == PARAMETERS
+
+
+def test_zai_wants_each_id_once() -> None:
+    made = said("z.ai", user(), asks(call()), result(), asks(call()), result())
     first, second = (made["messages"][place]["tool_calls"][0]["id"] for place in (1, 3))
     assert first != second == made["messages"][4]["tool_call_id"]
 
@@ -155,8 +166,14 @@ def test_zai_wants_a_user() -> None:
 def test_llama_cpp_takes_a_prefill_where_nobody_asks_for_thoughts() -> None:
     body = {"messages": [user(), says("half")]}
     assert said("llama.cpp", *body["messages"]) == body
-    made = said("llama.cpp", *body["messages"], reasoning_effort="high")
-    assert made["messages"][2] == user("Continue.")
+    wishes: tuple[dict[str, Any], ...] = (
+        {"reasoning_effort": "high"},
+        {"chat_template_kwargs": {"enable_thinking": True}},
+    )
+    for asked in wishes:
+        made = said("llama.cpp", *body["messages"], **asked)
+        assert made["messages"][2] == user("Continue.")
+        assert made.items() >= asked.items()
 
 
 @pytest.mark.parametrize("profile", ["vllm", "llama.cpp", "ollama"])
@@ -177,12 +194,23 @@ def test_ids_are_those_of_the_model_that_is_served(profile: str) -> None:
 def test_openrouter_gets_its_reasoning_back() -> None:
     details = [{"type": "reasoning.encrypted", "data": "x", "id": "call_a", "index": 0}]
     body = [user(), asks(call(), reasoning_details=details), result()]
-    assert said("openrouter", *body)["messages"] == body
+    for model in ("google/gemini-3-pro", "anthropic/claude-opus-4.6"):
+        assert said("openrouter", *body, model=model)["messages"] == body
+
+
+def test_openrouter_has_a_signature_for_gemini_where_there_is_none() -> None:
+    body = [user(), asks(call(), call("call_b")), result(), result("call_b")]
+    (entry,) = said("openrouter", *body, model="google/gemini-3-pro")["messages"][1]["reasoning_details"]
+    assert (entry["type"], entry["id"], entry["index"]) == ("reasoning.encrypted", "call_a", 0)
+    assert "reasoning_details" not in said("openrouter", *body, model="google/gemini-2.5-pro")["messages"][1]
+    abroad = segue.convert({"messages": body}, source="openai-chat", target="kimi").body
+    out = segue.convert(abroad, source="kimi", target="openai-chat", profile="openrouter", model="google/gemini-3-pro")
+    assert segue.check(out.body, "openai-chat", profile="openrouter")
 
 
 def test_fireworks_refuses_unknown_keys() -> None:
-    made = said("fireworks", user(), stream_options={"include_usage": True}, stream=True, top_k=3, service_tier="auto")
-    assert made == {"messages": [user()], "stream": True, "top_k": 3, "service_tier": "auto"}
+    made = said("fireworks", user(name="bob"), stream_options={"include_usage": True}, stream=True, top_k=3)
+    assert made == {"messages": [user()], "stream": True, "top_k": 3}
 
 
 def test_an_unknown_profile_names_the_known_ones() -> None:

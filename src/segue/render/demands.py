@@ -29,28 +29,29 @@ class Demands(Struct, frozen=True):
     """Results are paired with calls by their order; an id that fits no call does not matter."""
     loose_without_id: bool = False
     """Calls and results of a type that never had an id are not checked against each other: at home they stay."""
-    unique_ids: Literal["turn", "conversation"] = "turn"
+    unique_ids: Literal["never", "turn", "conversation"] = "turn"
     own_id: str = r".+"
     """The pattern of ids that the target takes back as they are."""
     own_name: str = r"[\s\S]+"
     """The pattern of tool names that go home as they are."""
     alternation: Literal["free", "merged", "strict"] = "free"
     """`merged`: neighbours of one role count as one message, so abroad they are made one; `strict`: also at home."""
-    calls_after_user: bool = False
-    """A message with calls must stand right behind a human's words or results: at home, too, it is made one with the
-    replies before it."""
     bridge: bool = False
     """An assistant must stand between a result and the human's next words."""
     calls_alone: bool = False
     """A message with calls holds no words; they stand in a message before it."""
     first: Literal["any", "human"] = "any"
     first_calls: bool = True
-    """Whether the very first message may hold calls, at home."""
+    """Whether the very first message may hold calls, or be a lone reply, at home."""
+    no_messages: bool = True
+    """Whether at home there may be no message at all."""
     human_wanted: bool = False
     """A human must have spoken somewhere."""
     ending: Literal["free", "prefill", "marked", "human"] = "free"
     """What an assistant at the end means: a turn like any other, the start of the answer, that too if it is marked so
-    (the mark stands nowhere else, and system text is no end), or an error."""
+    (the mark stands nowhere else), or an error."""
+    system_last: bool = True
+    """Whether system text may be the end, at home."""
     prefill_while_reasoning: bool = True
     """Whether a prefill is lawful while reasoning is switched on."""
     blank_ending: bool = True
@@ -102,8 +103,8 @@ class Demands(Struct, frozen=True):
     """Whether a final assistant message may hold reasoning while reasoning is off."""
 
     error_flag: bool = False
-    empty_text: Literal["kept", "refused"] = "kept"
-    """Whether a text block may be empty."""
+    empty_text: Literal["kept", "home", "refused"] = "kept"
+    """Whether a text block may be empty: anywhere, at home where its fragment is intact, or nowhere."""
     blank_messages: bool = True
     """Whether a message may hold nothing but white space."""
     empty_messages: frozenset[str] = frozenset()
@@ -114,6 +115,8 @@ class Demands(Struct, frozen=True):
     media_in_errors: bool = True
     urls_in_results: bool = True
     """Whether media in results may be given by URL."""
+    media_at_home: bool = False
+    """Whether results go home with whatever they hold."""
     text_results: bool = False
     """Results hold text and nothing else, not even what nobody knows."""
     tools_wanted: Literal["never", "abroad", "always"] = "never"

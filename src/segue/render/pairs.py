@@ -39,11 +39,13 @@ def speakers(draft: Draft) -> Draft:
 
 
 def _one_reply_a_turn(draft: Draft) -> Iterator[Message]:
-    """The messages, with a reply that its wire wrote as several of one turn put together."""
+    """The messages, with a reply that its wire wrote as several of one turn put together; at home they stay."""
     for run in runs(draft.messages, _of_one_turn):
-        if len(run) > 1:
-            draft.report.add("moved", "messages that are one reply were put together")
-        yield run[0].holding(tuple(block for message in run for block in message.blocks)) if len(run) > 1 else run[0]
+        if len(run) == 1 or all(draft.at_home(message) for message in run):
+            yield from run
+            continue
+        draft.report.add("moved", "messages that are one reply were put together")
+        yield run[0].holding(tuple(block for message in run for block in message.blocks))
 
 
 def _of_one_turn(last: Message, message: Message) -> bool:
@@ -326,7 +328,7 @@ def _reply_runs(draft: Draft) -> Iterator[tuple[int, int]]:
         if message.speaker == "ai":
             while (
                 draft.demands.alternation == "merged"
-                and draft.demands.results == "joint"
+                and draft.demands.results != "each"
                 and stop < len(draft.messages)
                 and draft.messages[stop].speaker == "ai"
                 and draft.at_home(draft.messages[stop])

@@ -187,12 +187,12 @@ def placeholders(draft: Draft) -> Draft:
     origin = Origin(draft.demands.provider, draft.model, identity="absent")
     signature = draft.demands.placeholder_signature
 
-    def filled(message: Message) -> Message:
+    def filled(position: int, message: Message, signed: bool) -> Message:
         calls = [(at, block) for at, block in enumerate(message.blocks) if draft.pairs_call(block)]
         if not calls:
-            wanting = draft.demands.reasoning_on_words and message.speaker == "ai" and not thinks(message)
+            wanting = position in wordy and not thinks(message)
             return _with_placeholder(message, 0, None) if wanting else message
-        if _is_signed(message, calls[0][0]) if signature else thinks(message):
+        if signed or (_is_signed(message, calls[0][0]) if signature else thinks(message)):
             return message
         at, call = calls[0] if signature else (0, calls[0][1])
         return _with_placeholder(message, at, call.id)
@@ -202,7 +202,30 @@ def placeholders(draft: Draft) -> Draft:
         made = Thinking("" if signature else TEXTS.no_reasoning, signature or None, origin=origin)
         return message.holding((*message.blocks[:at], made, *message.blocks[at:]))
 
-    return draft.with_messages(filled(message) for message in draft.messages)
+    wordy = _wanting_words(draft)
+    messages: list[Message] = []
+    # Replies that follow each other are one, and one signature is enough for them.
+    asked = False
+    for position, message in enumerate(draft.messages):
+        messages.append(filled(position, message, signed=bool(signature) and asked))
+        asked = message.speaker == "ai" and (asked or any(draft.pairs_call(block) for block in message.blocks))
+    return draft.with_messages(messages)
+
+
+def _wanting_words(draft: Draft) -> frozenset[int]:
+    """Where messages stand that must carry reasoning without having calls; at home in exchanges with calls (DS-02)."""
+    if not draft.demands.reasoning_on_words:
+        return frozenset()
+    found: set[int] = set()
+    exchange: list[int] = []
+    for position, message in enumerate((*draft.messages, Message("human", ()))):
+        if message.speaker == "ai":
+            exchange.append(position)
+        elif message.speaker == "human":
+            called = any(calls_of(draft.messages[at]) for at in exchange)
+            found.update(at for at in exchange if called or not draft.at_home(draft.messages[at]))
+            exchange = []
+    return frozenset(found)
 
 
 def _on_calls(draft: Draft) -> bool:
@@ -215,7 +238,8 @@ def _on_calls(draft: Draft) -> bool:
         case "default":
             return asked is None or asked.enabled is not False or not draft.demands.reasoning_switch
         case "always":
-            return True
+            # At home a body that names no model may be for one that has no such demand.
+            return not (draft.home and draft.model is None)
 
 
 def _is_signed(message: Message, position: int) -> bool:

@@ -107,7 +107,8 @@ def _alone(draft: Draft, run: list[Message]) -> list[Message]:
         return run
     if all(draft.at_home(part) for part in run):
         draft.report.add("moved", "results were put into one message with nothing else in it")
-    return [message.holding(results), *([message.holding(words, speaker="human")] if words else [])]
+    parts = [message.holding(results)] if results else []
+    return [*parts, message.holding(words, speaker="human")] if words else parts
 
 
 def merging(draft: Draft) -> Draft:
@@ -115,23 +116,8 @@ def merging(draft: Draft) -> Draft:
     the target refuses it."""
     if draft.demands.alternation == "free":
         return draft
-    if draft.demands.calls_after_user:
-        replies = runs(draft.messages, lambda last, message: last.speaker == message.speaker == "ai")
-        draft = draft.with_messages(part for run in replies for part in _one_reply(draft, run))
     found = runs(draft.messages, lambda last, message: _one_role(draft, last, message))
     return draft.with_messages(map(_joined, found))
-
-
-def _one_reply(draft: Draft, run: list[Message]) -> list[Message]:
-    if len(run) == 1 or not _asks(draft, run):
-        return run
-    if all(draft.at_home(message) for message in run):
-        draft.report.add("moved", "a reply with calls was made one with the reply before it")
-    return [_joined(run)]
-
-
-def _asks(draft: Draft, messages: list[Message]) -> bool:
-    return any(draft.pairs_call(block) for message in messages for block in message.blocks)
 
 
 def _one_role(draft: Draft, last: Message, message: Message) -> bool:
@@ -191,8 +177,10 @@ def _beginning(draft: Draft) -> Draft:
         return draft
     first = draft.messages[head]
     # A validator that starts to count at the second message takes the results of calls in the first for surplus ones.
-    bare = draft.demands.calls_after_user or (head == 0 and not draft.demands.first_calls)
-    lawful = draft.at_home(first) and not (bare and _asks(draft, [first]))
+    checked = head == 0 and not draft.demands.first_calls and draft.request.continues is None
+    bare = checked and any(draft.pairs_call(block) for block in first.blocks)
+    # MIS-15
+    lawful = draft.at_home(first) and not bare and not (checked and len(draft.messages) == 1)
     if first.speaker == "human" or lawful:
         return draft
     draft.report.add("inserted", "a user's word at the beginning")
@@ -204,16 +192,17 @@ def _ending(draft: Draft) -> Draft:
     if not any(message.speaker != "system" for message in draft.messages):
         emptied = any(message.speaker != "system" for message in draft.request.messages)
         # What must end in some way must not be empty, not even at home.
-        silent = demands.ending == "marked" and not draft.messages
-        return _with_tail(draft) if emptied or silent or (demands.ending != "free" and not draft.home) else draft
+        silent = not demands.system_last or (demands.ending == "marked" and not draft.messages)
+        wanted = demands.ending != "free" and not (draft.home and demands.no_messages)
+        return _with_tail(draft) if emptied or silent or wanted else draft
     position = len(draft.messages) - 1
     # An empty message at home counts for nothing where neighbours of one role are one.
     merged = demands.alternation == "merged"
     while merged and position and not draft.messages[position].blocks and draft.messages[position - 1].speaker == "ai":
         position -= 1
     last = draft.messages[position]
-    # MIS-10
-    if demands.ending == "marked" and last.speaker == "system":
+    # DS-08
+    if last.speaker == "system" and not demands.system_last:
         return _with_tail(draft)
     if demands.ending == "free" or last.speaker != "ai" or any(draft.pairs_call(block) for block in last.blocks):
         return draft

@@ -38,7 +38,7 @@ _CHAT_PARTS = frozenset({"image_url", "input_audio", "refusal", "document_url"})
 _ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "redacted_thinking", "server_tool_use", "image"})
 _CHAT_FAMILIES = {"kimi": "kimi", "mistral": "mistral", "deepseek": "deepseek", "qwen": "qwen"}
 # Where the conversation stands under a key of its own, that key tells the API.
-_ROOTS = {"input": "openai-responses"}
+_ROOTS = {"input": "openai-responses", "contents": "gemini"}
 # Wires with a shape of their own; any other is a dialect of the Chat wire.
 _SHAPES = frozenset({"anthropic", *_ROOTS.values()})
 
@@ -73,7 +73,7 @@ def _root(body: Mapping[str, Any]) -> str | None:
     """The API that keeps its conversation under a key which this body has, and `messages` it has not."""
     if "messages" in body:
         return None
-    return next((api for key, api in _ROOTS.items() if isinstance(body.get(key), str | list)), None)
+    return next((api for key, api in _ROOTS.items() if isinstance(body.get(key), str | list | dict)), None)
 
 
 def _hints(body: Mapping[str, Any]) -> Iterator[str]:

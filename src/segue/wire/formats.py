@@ -28,6 +28,7 @@ TOOL_FORMATS: dict[str, ToolFormat] = {
     for form in (
         ToolFormat("openai", _CHAT | {"openai-responses"}),
         ToolFormat("anthropic", frozenset({"anthropic"})),
+        ToolFormat("gemini", frozenset({"gemini"})),
         ToolFormat("mistral", _CHAT | {"mistral"}, mistral_scheme()),
         ToolFormat("kimi", _CHAT, kimi_scheme()),
         ToolFormat("deepseek", _CHAT),

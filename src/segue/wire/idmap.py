@@ -86,11 +86,14 @@ def nine_characters(text: str) -> str:
 class IdMap:
     """The ids of one request. Calls of a reply that comes later may be added with `assign`."""
 
-    def __init__(self, scheme: IdScheme, *, provider: str, policy: str = "auto", repeats: bool = False) -> None:
+    def __init__(
+        self, scheme: IdScheme, *, provider: str, policy: str = "auto", repeats: bool = False, free: bool = False
+    ) -> None:
         self._scheme = scheme
         self._provider = provider
         self._policy = policy
         self._repeats = repeats
+        self._free = free
         self._out: dict[str, str] = {}
         self._taken: set[str] = set()
         self._indexes: set[int] = set()
@@ -105,6 +108,7 @@ class IdMap:
             provider=transcript.demands.provider,
             policy=transcript.policy.ids,
             repeats=transcript.demands.unique_ids == "turn",
+            free=transcript.demands.unique_ids == "never",
         )
         made.add_messages(transcript.messages, spell)
         return made
@@ -141,6 +145,8 @@ class IdMap:
             return None
         if self._scheme.counts and raw_id.removeprefix("functions.").rsplit(":", 1)[0] != spelled:
             return None
+        if self._free and at_home:
+            return raw_id
         taken = in_turn if self._repeats and at_home else self._taken
         return None if raw_id in taken else raw_id
 

@@ -35,13 +35,20 @@ class NameRule(Struct, frozen=True):
     home_joint: str = ""
     home_free: bool = False
     joint: str = ""
+    replayed: bool = False
+    """Whether at home the names of tools that are not declared stay, whatever they are."""
+    bound: frozenset[str] | None = None
+    """The names that this rule is for; None where it is for all."""
 
-    def at_home(self) -> NameRule:
+    def at_home(self, declared: Iterable[str] = ()) -> NameRule:
         limit = max(self.limit, self.home_limit)
         joint = self.home_joint or self.joint
-        return NameRule(self.home_allowed + self.allowed, limit, first=self.first, joint=joint)
+        bound = frozenset(declared) if self.replayed else None
+        return NameRule(self.home_allowed + self.allowed, limit, first=self.first, joint=joint, bound=bound)
 
     def project(self, name: str) -> str:
+        if self.bound is not None and name and name not in self.bound:
+            return name
         if self.joint and self.joint in name:
             head, tail = name.split(self.joint, 1)
             return self.joint.join((NameRule().project(head), self._projected(tail)))

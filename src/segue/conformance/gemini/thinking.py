@@ -48,14 +48,14 @@ def _calls(content: Content) -> list[Part]:
 @table.rule("GEM-15", holds=NEWER)
 def step_signed(request: GeminiRequest) -> Iterator[Finding]:
     """In the current turn the first functionCall of every model step carries its thoughtSignature."""
-    # Vertex documents that image models do not enforce it.
-    severity: Severity = "risk" if "image" in request.model.name else "reject"
+    # Vertex documents that image models do not enforce it. A body names no model; without one, older ones may be meant.
+    severity: Severity = "risk" if "image" in request.model.name or not request.model.version else "reject"
     for content in _current(request):
         calls = _calls(content) if content.is_model else []
         if calls and calls[0].node.get("thought_signature") in (None, ""):
             name = calls[0].node.child("function_call").text("name")
             seen = f"Function call is missing a thought_signature in functionCall parts: {quoted(name)}"
-            why = "" if request.model.version else "; no model with a version is named, judged as the newest"
+            why = "" if request.model.version else "; Gemini 3 and newer refuse that"
             yield Finding(calls[0].node.at("thought_signature"), f"{seen}{why}", severity)
 
 

@@ -12,7 +12,6 @@ from segue.models import Model
 from segue.render.demands import Demands
 from segue.render.report import Report
 from segue.wire.idmap import IdScheme, prefix_scheme
-from segue.wire.names import NameRule
 from segue.wire.openai_chat import make_wire
 from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning
 
@@ -25,11 +24,6 @@ def _ids(_model: Model) -> IdScheme:
     return _IDS
 
 
-def _names(_model: Model) -> NameRule:
-    # DS-10 knows no limit.
-    return NameRule(home_limit=100_000)
-
-
 def _demands(model: Model) -> Demands:
     r1 = model.line == "r1"
     return Demands(
@@ -38,8 +32,9 @@ def _demands(model: Model) -> Demands:
         own_id=_IDS.lawful,
         # DS-07: the name `deepseek-reasoner` has outlived R1, which alone is sure to refuse neighbours.
         alternation="strict" if r1 else "merged" if model.line == "reasoner" else "free",
-        # DS-08
-        ending="marked",
+        # DS-08: only those that think were seen to refuse another ending.
+        ending="marked" if model.thinking else "prefill",
+        system_last=not model.thinking,
         later_system="text",
         # DS-04
         reasoning="refused" if r1 else "plain",
@@ -72,13 +67,14 @@ DEEPSEEK = make_wire(
         demands=_demands,
         ids=_ids,
         tool_format="deepseek",
-        names=_names,
         reasoning_key="reasoning_content",
         reasoning_option="graded",
         prefill_key="prefix",
         content_parts=False,
         media=frozenset(),
         stop_limit=16,
+        empty_tools=False,
+        hosted_tools=False,
         adjust=_adjusted,
     )
 )

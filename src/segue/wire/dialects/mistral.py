@@ -15,9 +15,8 @@ from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning, is_off, l
 
 __all__ = ["MISTRAL"]
 
-_NINE = mistral_scheme()
-# MIS-02: only where the name says so much; those that say `latest` were still held to nine characters.
-_OWN = mistral_scheme(lawful=r"(?!null$)[\s\S]+")
+# MIS-01, MIS-02: newer tokenizers would take others, the API was seen to hold all models to it.
+_IDS = mistral_scheme()
 _BLIND = frozenset({"codestral", "devstral", "mathstral", "mixtral", "nemo", "saba", "tiny", "voxtral"})
 # MIS-13
 _KEYS = {
@@ -34,25 +33,29 @@ _KEYS = {
     "tools.function": "name description parameters strict",
     "text": "type text",
 }
+# MIS-14
+_PARTS = "text document_url reference file resource resource_link"
+_SENSES = "image_url input_audio"
+_MORE_PARTS = {"system": "thinking input_audio", "assistant": "thinking", "user": _SENSES, "tool": _SENSES}
 
 
-def _ids(model: Model) -> IdScheme:
-    return _OWN if model.generation >= 13 else _NINE
+def _ids(_model: Model) -> IdScheme:
+    return _IDS
 
 
 def _reasons(model: Model) -> bool:
-    """Whether thinking can be sent; other models answer that reasoning input is not enabled."""
-    adjustable = not model.name or (model.line in ("small", "medium") and model.generation in (0, 15))
-    return model.thinking or adjustable or (model.line == "large" and model.generation == 15)
+    """Whether thinking can be sent; models known for others answer that reasoning input is not enabled."""
+    adjustable = model.line in ("small", "medium") and model.generation in (0, 15)
+    return model.family != "mistral" or model.thinking or adjustable or (model.line, model.generation) == ("large", 15)
 
 
 def _demands(model: Model) -> Demands:
     sees = model.line == "pixtral" or (model.line not in _BLIND and model.generation not in (3, 7))
-    media = {"document", *(["image"] if sees else []), *(["audio"] if model.line == "voxtral" else [])}
+    sense = {"image"} if sees else {"audio"} if model.line == "voxtral" else {"document"}
     return Demands(
         "mistral",
         "mistral",
-        own_id=_ids(model).lawful,
+        own_id=_IDS.lawful,
         # MIS-07: newer validators take a user after a result; the API was seen to refuse it on every generation.
         bridge=True,
         # MIS-11
@@ -68,9 +71,9 @@ def _demands(model: Model) -> Demands:
         reasoning="plain" if _reasons(model) else "refused",
         # MIS-11
         empty_messages=frozenset({"human", "system"}),
-        media_human=frozenset(media),
+        media_human=frozenset({"document", *sense}),
         # MIS-14
-        media_results=frozenset({"image"}) if model.generation >= 15 else frozenset[str](),
+        media_at_home=model.generation >= 15,
         text_results=model.generation < 15,
     )
 
@@ -79,8 +82,7 @@ def _adjusted(options: Options, model: Model, report: Report) -> Options:
     if options.temperature == 0 and options.top_p not in (None, 1):
         options = left_out(options, report, "the temperature is 0", "top_p")
     options = fit_reasoning(options, report, "always" if model.thinking else "asked" if _reasons(model) else "never")
-    asked = options.reasoning
-    if asked is None or is_off(asked):
+    if (asked := options.reasoning) is None or is_off(asked):
         return options
     levels: tuple[Effort, ...] = ("low", "medium", "high") if model.line == "large" else ("high",)
     effort = asked.effort or ("high" if asked.budget is None else effort_of(asked.budget, known=levels))
@@ -102,14 +104,15 @@ MISTRAL = make_wire(
         prefill_key="prefix",
         named_results=True,
         argument_objects=True,
+        untyped_calls=True,
         media=frozenset({"image", "document", "audio"}),
-        result_media=frozenset({"image"}),
         flat_media=True,
         max_temperature=1,
         empty_tools=False,
         parameters_wanted=True,
         option_keys={"seed": "random_seed", "top_k": "top_k", "user": None},
         known_keys={place: frozenset(words.split()) for place, words in _KEYS.items()},
+        part_types={role: frozenset(f"{_PARTS} {more}".split()) for role, more in _MORE_PARTS.items()},
         error_finish="error",
         flat_errors=True,
         adjust=_adjusted,

@@ -16,6 +16,7 @@ from segue.render.demands import Demands
 from segue.render.report import Report
 from segue.wire.effort import budget_of
 from segue.wire.idmap import IdScheme, prefix_scheme
+from segue.wire.names import NameRule
 from segue.wire.openai_chat import make_wire
 from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning, is_off, left_out
 
@@ -28,6 +29,10 @@ _MOST_THINKING = 32_768
 
 def _ids(_model: Model) -> IdScheme:
     return _IDS
+
+
+def _names(_model: Model) -> NameRule:
+    return NameRule(home_allowed=r"\s\S", home_limit=10_000)
 
 
 def _words(model: Model) -> set[str]:
@@ -59,7 +64,7 @@ def _demands(model: Model) -> Demands:
         reasoning="plain",
         empty_messages=frozenset({"human", "ai", "system"}),
         media_human=frozenset({"image", "video"}) if _sees(model) else frozenset[str](),
-        text_results=True,
+        media_at_home=True,
     )
 
 
@@ -98,10 +103,12 @@ QWEN = make_wire(
         demands=_demands,
         ids=_ids,
         tool_format="qwen",
+        names=_names,
         reasoning_key="reasoning_content",
         reasoning_option="switch",
         prefill_key="partial",
         arguments="object",
+        hosted_tools=False,
         media=frozenset({"image", "video"}),
         max_temperature=1.99,
         option_keys={"top_k": "top_k", "user": None},

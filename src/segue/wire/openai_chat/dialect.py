@@ -61,6 +61,8 @@ class ChatDialect(Struct, frozen=True):
     """Whether `function_call` and the role `function`, which know no ids, are still understood."""
     call_types: frozenset[str] = frozenset()
     """Types of calls beside `function` and `custom` that hold a `function` all the same."""
+    untyped_calls: bool = False
+    """Whether a call to a function need not say its type."""
     refusals: bool = False
     """Whether a refusal has a key of its own."""
     named_results: bool = False
@@ -75,8 +77,6 @@ class ChatDialect(Struct, frozen=True):
     """Whether texts may stand side by side in a list; if not, they are joined by line breaks."""
     media: frozenset[str] = frozenset({"image"})
     """Kinds of media that a user's message may hold."""
-    result_media: frozenset[str] = frozenset()
-    """Kinds that a tool message may hold, as far as the demands let them through."""
     flat_media: bool = False
     """Whether files and sounds are plain strings in their parts, files by URL (`document_url`)."""
     limit_key: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
@@ -86,13 +86,21 @@ class ChatDialect(Struct, frozen=True):
     empty_tools: bool = True
     """Whether an empty list of tools is taken."""
     parameters_wanted: bool = False
-    """Whether every declared function must have a schema."""
+    """Whether every declared function must have a schema, and one of draft 7."""
+    hosted_tools: bool = True
+    """Whether the vendor has tools that it runs itself."""
     description_limit: int | None = None
     option_keys: Mapping[str, str | None] = {}
     """What options are called where that is not their usual key; None where there is no such option."""
     known_keys: Mapping[str, frozenset[str]] = {}
     """The keys that may stand in a place, where others are refused: `body`, a role, `call`, `call.function`, `tools`,
     `tools.function`, or the type of a part."""
+    part_types: Mapping[str, frozenset[str]] = {}
+    """The types of parts that a role may hold, where others are refused."""
+    template_options: bool = False
+    """Whether `chat_template_kwargs` may switch thinking on."""
+    sealed_reasoning: bool = False
+    """Whether encrypted reasoning stands in `reasoning_details`, one entry a message, of its first call."""
     error_finish: str = "stop"
     """The reason to stop of a reply that broke off."""
     flat_errors: bool = False

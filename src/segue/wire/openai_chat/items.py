@@ -63,14 +63,15 @@ def parse_message(message: JsonObject, dialect: ChatDialect, model: str | None) 
             return _parse_result(message, role, dialect, model)
         case "assistant":
             blocks = parse_assistant(message, dialect, model)
-            native = Native(dialect.name, message, _assistant_is_lawful(message, dialect))
+            native = Native(dialect.name, message, _assistant_is_lawful(message, dialect) and _are_whole(blocks))
             prefill = dialect.prefill_key is not None and message.get(dialect.prefill_key) is True
             name = string_or_none(message.get("name"))
             return Message("ai", tuple(blocks), name=name, prefill=prefill, native=native)
         case "user" | "system" | "developer":
             content = message.get("content")
-            native = Native(dialect.name, message, isinstance(content, str) or bool(content))
-            blocks = parse_content(content, dialect)
+            blocks = parse_content(content, dialect, role)
+            whole = isinstance(content, str) or (bool(content) and _are_whole(blocks))
+            native = Native(dialect.name, message, whole)
             speaker = "human" if role == "user" else "system"
             return Message(speaker, tuple(blocks), name=string_or_none(message.get("name")), native=native)
         case _:
@@ -87,12 +88,15 @@ def parse_assistant(message: JsonObject, dialect: ChatDialect, model: str | None
     # KIM-04: an empty text counts as reasoning where the key is what is asked for.
     if isinstance(reasoning, str) and (reasoning or dialect.reasoning_key is not None):
         blocks.append(Thinking(reasoning, origin=thinker))
-    blocks += parse_content(message.get("content"), dialect, thinker=thinker if dialect.reasoning_parts else None)
+    blocks += parse_content(message.get("content"), dialect, "assistant", thinker if dialect.reasoning_parts else None)
     if isinstance(refusal := message.get("refusal"), str) and refusal:
         blocks.append(Text(refusal, refusal=True))
     if (audio := object_or_none(message.get("audio"))) is not None:
         transcript = string_or_none(audio.get("transcript")) or ""
         blocks.append(Opaque("audio", text=transcript, native=Native(dialect.name, audio)))
+    # COMP-21
+    if dialect.sealed_reasoning and (sealed := _sealed_of(message.get("reasoning_details"))) is not None:
+        blocks.append(Thinking(signature=sealed, origin=thinker))
     if (entries := message.get("tool_calls")) is not None:
         for index, entry in enumerate(list_of(entries, "tool_calls")):
             try:
@@ -102,6 +106,20 @@ def parse_assistant(message: JsonObject, dialect: ChatDialect, model: str | None
     if (old := message.get("function_call")) is not None:
         blocks.append(parse_legacy_call(object_of(old, "function_call"), dialect, model))
     return blocks
+
+
+def _sealed_of(details: object) -> str | None:
+    """The first encrypted entry of `reasoning_details`."""
+    entries = [
+        object_or_none(item) or {} for item in cast("list[object]", details if isinstance(details, list) else [])
+    ]
+    sealed = (entry.get("data") for entry in entries if entry.get("type") == "reasoning.encrypted")
+    return next((data for data in sealed if isinstance(data, str)), None)
+
+
+def _are_whole(blocks: Sequence[Block]) -> bool:
+    """Whether every part may go home as it is."""
+    return all(isinstance(block, ToolCall) or block.native is None or block.native.intact for block in blocks)
 
 
 def _assistant_is_lawful(message: JsonObject, dialect: ChatDialect) -> bool:
@@ -128,10 +146,10 @@ def _assistant_is_lawful(message: JsonObject, dialect: ChatDialect) -> bool:
 
 def _parse_result(message: JsonObject, role: str, dialect: ChatDialect, model: str | None) -> Message:
     content = message.get("content")
-    blocks = (Text(content),) if isinstance(content, str) else tuple(parse_content(content, dialect))
+    blocks = (Text(content),) if isinstance(content, str) else tuple(parse_content(content, dialect, role))
     # OAI-CHAT-11: a tool message must have content; only the old `function` message may hold null.
     intact = isinstance(content, str) or bool(blocks) or (role == "function" and "content" in message)
-    intact = intact and (role == "tool" or dialect.old_calls)
+    intact = intact and (role == "tool" or dialect.old_calls) and _are_whole(blocks)
     native = Native(dialect.name, message, intact)
     raw_id = raw_id_or_none(message.get("tool_call_id"))
     identity = "absent" if role == "function" else "natural" if raw_id else "synthetic"
@@ -222,14 +240,14 @@ def _render_reply_message(message: Message, out: Spelling) -> JsonObject:
 def render_assistant(blocks: Sequence[Block], out: Spelling, reasoning_key: str | None) -> JsonObject:
     """What a model said, written anew."""
     content: list[Block] = []
-    thoughts: list[str] = []
+    thoughts: list[Thinking] = []
     refusals: list[str] = []
     calls: list[JsonObject] = []
     extra: JsonObject = {}
     for block in blocks:
         home = out.home(block.native)
         if isinstance(block, Thinking) and not out.dialect.reasoning_parts:
-            thoughts.append(block.text)
+            thoughts.append(block)
         elif isinstance(block, ToolCall):
             if is_legacy(block, home, out):
                 extra["function_call"] = render_legacy_call(block, out)
@@ -247,16 +265,28 @@ def render_assistant(blocks: Sequence[Block], out: Spelling, reasoning_key: str 
     message: JsonObject = {"role": "assistant", "content": nothing if said is None else said}
     if refusals:
         message["refusal"] = "\n".join(refusals)
-    if thoughts and reasoning_key is not None:
-        message[reasoning_key] = "\n".join(thoughts)
-    elif thoughts:
-        # OAI-CHAT-17, OAI-CHAT-22
-        out.report.add("reasoning", f"{out.dialect.name} has no place for reasoning: left out")
+    if thoughts:
+        message.update(_render_thoughts(thoughts, calls, out, reasoning_key))
     message.update(extra)
     # OAI-CHAT-07: never an empty list
     if calls:
         message["tool_calls"] = calls
     return message
+
+
+def _render_thoughts(
+    thoughts: Sequence[Thinking], calls: Sequence[JsonObject], out: Spelling, reasoning_key: str | None
+) -> JsonObject:
+    # COMP-21
+    sealed = next((block.signature for block in thoughts if block.signature), None)
+    if sealed is not None and calls and out.dialect.sealed_reasoning:
+        entry = {"type": "reasoning.encrypted", "data": sealed, "id": calls[0]["id"], "index": 0}
+        return {"reasoning_details": [entry]}
+    if reasoning_key is not None:
+        return {reasoning_key: "\n".join(block.text for block in thoughts)}
+    # OAI-CHAT-17, OAI-CHAT-22
+    out.report.add("reasoning", f"{out.dialect.name} has no place for reasoning: left out")
+    return {}
 
 
 def _is_spoken(block: Block) -> bool:
@@ -321,7 +351,7 @@ def _result_content(response: ToolResponse, out: Spelling, legacy: bool) -> str 
     if not response.content:
         return "" if response.structured is UNSET else write_text(response.structured)
     # OAI-CHAT-12: text only
-    content = render_content(response.content, out, out.dialect.result_media) or ""
+    content = render_content(response.content, out, _NO_MEDIA) or ""
     if legacy and not isinstance(content, str):
         return "\n".join(str(part.get("text", "")) for part in content)
     return content

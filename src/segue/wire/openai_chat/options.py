@@ -124,6 +124,9 @@ def _parse_reasoning(body: Mapping[str, Any], dialect: ChatDialect) -> Reasoning
     if dialect.reasoning_option == "switch":
         enabled = flag_or_none(body.get("enable_thinking"))
         effort, budget = None, integer_or_none(body.get("thinking_budget"))
+    if dialect.template_options and enabled is None:
+        # COMP-18
+        enabled = flag_or_none((object_or_none(body.get("chat_template_kwargs")) or {}).get("enable_thinking"))
     asked = Reasoning(enabled=enabled, effort=effort, budget=budget)
     return None if asked == Reasoning() else asked
 

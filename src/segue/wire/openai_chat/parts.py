@@ -33,7 +33,7 @@ PART_KEYS = frozenset(
 # ------------------------------------------------------------------------------------------------------------- parsing
 
 
-def parse_content(content: object, dialect: ChatDialect, *, thinker: Origin | None = None) -> list[Block]:
+def parse_content(content: object, dialect: ChatDialect, role: str, thinker: Origin | None = None) -> list[Block]:
     """The blocks of a message's content; an empty string is no block. `thinker` is who thinks in its parts, if any."""
     if isinstance(content, str):
         return [Text(content)] if content else []
@@ -44,17 +44,18 @@ def parse_content(content: object, dialect: ChatDialect, *, thinker: Origin | No
     blocks: list[Block] = []
     for index, part in enumerate(cast("list[object]", content)):
         try:
-            blocks.append(_parse_part(object_of(part), dialect.name, thinker))
+            blocks.append(_parse_part(object_of(part), dialect, role, thinker))
         except InputError as error:
             raise error.under(f"content[{index}]") from None
     return blocks
 
 
-def _parse_part(part: JsonObject, api: str, thinker: Origin | None) -> Block:
+def _parse_part(part: JsonObject, dialect: ChatDialect, role: str, thinker: Origin | None) -> Block:
     kind = part.get("type")
     if not isinstance(kind, str):
         raise InputError(f"a string was expected, not {kind_of(kind)}", path="type")
-    native = Native(api, part)
+    known = dialect.part_types.get(role)
+    native = Native(dialect.name, part, known is None or kind in known)
     if kind in ("text", "refusal"):
         text = part.get(kind)
         if not isinstance(text, str):
@@ -64,7 +65,16 @@ def _parse_part(part: JsonObject, api: str, thinker: Origin | None) -> Block:
         if thinker is not None:
             return Thinking(thought, string_or_none(part.get("signature")), origin=thinker, native=native)
         return Opaque(kind, text=thought, native=native)
-    return _parse_media(kind, part, native) or Opaque(kind, text=string_or_none(part.get("text")) or "", native=native)
+    return _parse_media(kind, part, native) or Opaque(kind, text=_told_of(part, kind), native=native)
+
+
+def _told_of(part: JsonObject, kind: str) -> str:
+    """What can be said of a part that has no other name: its text, or the addresses in it (the frames of a film)."""
+    if (text := string_or_none(part.get("text"))) is not None:
+        return text
+    inner = part.get(kind)
+    found = cast("list[object]", inner) if isinstance(inner, list) else [inner]
+    return " ".join(item for item in found if isinstance(item, str) and item.startswith(("http://", "https://")))
 
 
 def _thought_of(value: object) -> str | None:
@@ -103,6 +113,8 @@ def _parse_media(kind: str, part: JsonObject, native: Native) -> Media | None:
             data, form = audio.get("data"), audio.get("format")
             if not isinstance(data, str) or not isinstance(form, str):
                 return None
+            if data.startswith(("http://", "https://")):
+                return Media("audio", mime=AUDIO_TYPES.get(form, f"audio/{form}"), url=data, native=native)
             return Media("audio", mime=AUDIO_TYPES.get(form, f"audio/{form}"), data=data, native=native)
         case "file":
             return _parse_file(object_or_none(inner) or part, native)

@@ -13,6 +13,7 @@ from segue.models import identify
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.base import Projection
+from segue.wire.draft7 import is_draft7
 from segue.wire.fields import list_of, object_of, object_or_none, string_or_none
 from segue.wire.openai_chat.calls import CALL_KEYS, respelled
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, within
@@ -195,7 +196,7 @@ def _lawful_tools(transcript: Transcript, out: Spelling) -> Sequence[Tool]:
     """The tools that the target can be told of."""
     tools: list[Tool] = []
     for tool in transcript.tools:
-        if tool.kind == "hosted" and out.home(tool.native) is None:
+        if tool.kind == "hosted" and (out.home(tool.native) is None or not out.dialect.hosted_tools):
             out.report.add("tools", "a tool that only its own API defines can't be declared here", subject=tool.name)
         else:
             tools.append(tool)
@@ -249,7 +250,7 @@ def _render_tool(tool: Tool, out: Spelling) -> JsonObject:
         if tool.grammar is not None:
             detail["format"] = {"type": "grammar", "grammar": tool.grammar}
         return {"type": key, key: detail}
-    detail["parameters"] = object_schema(tool.parameters)
+    detail["parameters"] = _schema(tool, out)
     if tool.strict is not None:
         detail["strict"] = tool.strict
     return {"type": key, key: detail}
@@ -259,9 +260,21 @@ def _changes(tool: Tool, detail: JsonObject, out: Spelling) -> JsonObject:
     """What must be said otherwise than the original declaration says it."""
     said: JsonObject = {"name": out.spell(tool.name), "description": _described(tool, out)}
     # COMP-10, MIS-13
-    if out.dialect.parameters_wanted and tool.parameters is None and tool.kind == "function":
-        said["parameters"] = object_schema(None)
+    if out.dialect.parameters_wanted and tool.kind == "function":
+        said["parameters"] = _schema(tool, out) if tool.parameters is None else _schema_or_none(tool, out)
     return {key: value for key, value in said.items() if value is not None and detail.get(key) != value}
+
+
+def _schema(tool: Tool, out: Spelling) -> JsonObject:
+    return _schema_or_none(tool, out) or object_schema(tool.parameters)
+
+
+def _schema_or_none(tool: Tool, out: Spelling) -> JsonObject | None:
+    """The schema that stands for one that the target refuses; None where it takes it."""
+    if not out.dialect.parameters_wanted or tool.parameters is None or is_draft7(object_schema(tool.parameters)):
+        return None
+    out.report.add("tools", "parameters that are no JSON Schema: declared without", subject=tool.name)
+    return object_schema(None)
 
 
 def _described(tool: Tool, out: Spelling) -> str | None:
