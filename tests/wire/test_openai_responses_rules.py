@@ -218,7 +218,7 @@ def test_resp_14_to_16_parts_and_outputs_of_a_wrong_type_are_mended():
         call("call_2"),
         {**output("call_2"), "output": None},
         call("call_3"),
-        output("call_3", [{"type": "telepathy", "text": "e"}]),
+        output("call_3", [{"type": "document", "text": "e"}]),
     )
     picture = {"type": "input_image", "detail": "auto", "image_url": "https://x"}
     assert out.body["input"] == [
@@ -229,9 +229,21 @@ def test_resp_14_to_16_parts_and_outputs_of_a_wrong_type_are_mended():
         call("call_2"),
         output("call_2", ""),
         call("call_3"),
-        output("call_3", "[telepathy not supported here] e"),
+        output("call_3", [{"type": "input_text", "text": "[document not supported here] e"}]),
     ]
     assert complaints(out.body, API) == []
+
+
+def test_what_may_be_newer_than_this_table_stays():
+    strange = {"type": "telepathy", "text": "e"}
+    given_body = body(
+        *(user([strange]), says("", content=[strange, {"type": "output_text", "text": "a"}, strange])),
+        *(call(), output(value=[strange])),
+    )
+    assert segue.convert(given_body, target=API).body == given_body
+    chat = segue.convert(given_body, target="openai-chat").body["messages"]
+    assert "[telepathy not supported here] e" in json.dumps(chat[0])
+    assert chat[2]["content"] == "[telepathy not supported here] e"
 
 
 @pytest.mark.parametrize(

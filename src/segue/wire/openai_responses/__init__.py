@@ -44,7 +44,6 @@ def demands(model: Model) -> Demands:
         media_human=_SHOWN,
         # OAI-RESP-16
         media_results=_SHOWN,
-        text_results=True,
     )
 
 

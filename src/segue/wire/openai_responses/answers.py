@@ -53,7 +53,7 @@ def parse_answer(item: JsonObject) -> list[Block]:
     if not parts:
         return [Text("", native=Native(API, item, lawful))]
     # One part that can't stay takes the id from all.
-    intact = lawful and all(isinstance(part, Text) and part.native is not None and part.native.intact for part in parts)
+    intact = lawful and all(part.native is not None and part.native.intact for part in parts)
     blocks: list[Block] = []
     for index, (part, block) in enumerate(zip(cast("list[object]", content), parts, strict=True)):
         if len(parts) == 1:
@@ -118,8 +118,8 @@ def render_reasoning(block: Thinking, home: Native | None) -> JsonObject:
     return anew if block.origin.item_id is None else {"id": block.origin.item_id, **anew}
 
 
-def _place(block: Text, out: Spelling) -> tuple[int, int] | None:
-    """Which part of how many this text is of its item."""
+def _place(block: Block, out: Spelling) -> tuple[int, int] | None:
+    """Which part of how many this is of its item."""
     home = out.home(block.native)
     match block.extra:
         case {"part": [int(index), int(count)]} if home is not None and home.intact:
@@ -128,8 +128,8 @@ def _place(block: Text, out: Spelling) -> tuple[int, int] | None:
             return None
 
 
-def joined(item: JsonObject, before: Text, block: Text, out: Spelling) -> JsonObject | None:
-    """The item with one part more, where both texts were parts of it."""
+def joined(item: JsonObject, before: Block, block: Block, out: Spelling) -> JsonObject | None:
+    """The item with one part more, where both blocks were parts of it."""
     last, place = _place(before, out), _place(block, out)
     if last is None or place is None or place != (last[0] + 1, last[1]) or block.native is None:
         return None

@@ -282,7 +282,7 @@ def _is_message(fragment: Mapping[str, Any]) -> bool:
 
 def _once(item: JsonObject, out: Spelling) -> JsonObject:
     """The item, without its id where that was used before (OAI-RESP-13) or can't be one."""
-    kind, item_id = str(item.get("type", "message")), item.get("id")
+    kind, item_id = item_kind_or_none(item) or "", item.get("id")
     if kind == "additional_tools" and item.get("role") != "developer":
         item = {**item, "role": "developer"}
     if item_id is None or kind == "local_shell_call_output":
@@ -318,14 +318,14 @@ def render_reply_items(blocks: Sequence[Block], out: Spelling) -> list[JsonObjec
         out.report.add("reasoning", "a reply that was sent before is told again without its ids and reasoning")
         blocks = [_unfounded(block) for block in blocks if not isinstance(block, Thinking)]
     items: list[JsonObject] = []
-    before: Text | None = None
+    before: Block | None = None
     for block in blocks:
-        whole = joined(items[-1], before, block, out) if before is not None and isinstance(block, Text) else None
+        whole = joined(items[-1], before, block, out) if before is not None and items else None
         if whole is not None:
             items[-1] = whole
         else:
             items += _render_made(block, out)
-        before = block if isinstance(block, Text) else None
+        before = block
     out.used.update(item["id"] for item in items if isinstance(item.get("id"), str))
     return items
 

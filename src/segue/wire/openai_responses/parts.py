@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, assert_never, cast
 
+import msgspec
+
 from segue.canonical.blocks import Block, Code, Media, Native, Opaque, Text, Thinking, ToolCall, ToolResponse
 from segue.errors import InputError, ProjectionError
 from segue.render.demands import TEXTS
@@ -28,6 +30,10 @@ PART_KEYS = frozenset(
 )
 # Types that are in use, but in no list of what a message may hold.
 _UNCERTAIN = frozenset({"input_audio", "computer_screenshot", "summary_text", "reasoning_text"})
+# Types of which it is known that they are none here, or lack what they need. Any other may be newer than this table.
+_REFUSED = frozenset(
+    {"input_image", "input_file", "image", "image_url", "file", "document", "tool_use", "tool_result", "thinking", ""}
+)
 _PDF = "application/pdf"
 
 
@@ -53,8 +59,11 @@ def parse_part(part: JsonObject, side: Side) -> Block:
     if kind == "refusal":
         return Text(_text(part, "refusal"), refusal=True, native=Native(API, part, side == "output"))
     told = string_or_none(part.get("text")) or ""
-    lawful = side == "input" and kind in _UNCERTAIN
-    return _parse_media(kind, part) or Opaque(kind, text=told, native=Native(API, part, lawful))
+    media = _parse_media(kind, part)
+    if media is not None and side == "output":
+        media = msgspec.structs.replace(media, native=Native(API, part, intact=False))
+    refused = kind in _REFUSED or (side == "output" and kind in _UNCERTAIN)
+    return media or Opaque(kind, text=told, native=Native(API, part, not refused))
 
 
 def _text(part: JsonObject, key: str) -> str:
