@@ -37,11 +37,12 @@ EVERY_GENERATION = pytest.mark.parametrize("generation", MODELS)
 
 
 def _part(part: Body) -> Body:
-    """A part as the package spells it: thinking as text, and no documents, which only the API reads."""
+    """A part as the package spells it: thinking as unsigned text, and no documents, which only the API reads."""
     match part["type"]:
         case "thinking":
             inner = part["thinking"]
-            return {**part, "thinking": inner if isinstance(inner, str) else "".join(one["text"] for one in inner)}
+            text = inner if isinstance(inner, str) else "".join(one["text"] for one in inner)
+            return {key: value for key, value in part.items() if key != "signature"} | {"thinking": text}
         case "document_url" | "file" | "reference":
             return {"type": "text", "text": part["type"]}
         case _:
@@ -49,8 +50,15 @@ def _part(part: Body) -> Body:
 
 
 def _message(message: Body) -> Body:
-    content = message.get("content")
-    return {**message, "content": [_part(part) for part in content]} if isinstance(content, list) else message
+    """A message as the package spells it; `index` of a call is known to the API alone."""
+    made = dict(message)
+    if isinstance(made.get("content"), list):
+        made["content"] = [_part(part) for part in made["content"]]
+    if made.get("tool_calls"):
+        made["tool_calls"] = [
+            {key: value for key, value in call.items() if key != "index"} for call in made["tool_calls"]
+        ]
+    return made
 
 
 def complaints(body: Body, generation: int) -> str | None:
