@@ -37,12 +37,12 @@ EVERY_GENERATION = pytest.mark.parametrize("generation", MODELS)
 
 
 def _part(part: Body) -> Body:
-    """A part as the package spells it: thinking as unsigned text, and no documents, which only the API reads."""
+    """A part as the package spells it: thinking as text, and no documents, which only the API reads."""
     match part["type"]:
         case "thinking":
             inner = part["thinking"]
-            text = inner if isinstance(inner, str) else "".join(one["text"] for one in inner)
-            return {key: value for key, value in part.items() if key != "signature"} | {"thinking": text}
+            said = inner if isinstance(inner, str) else "".join(one["text"] for one in inner)
+            return {"type": "thinking", "thinking": said}
         case "document_url" | "file" | "reference":
             return {"type": "text", "text": part["type"]}
         case _:
@@ -50,15 +50,13 @@ def _part(part: Body) -> Body:
 
 
 def _message(message: Body) -> Body:
-    """A message as the package spells it; `index` of a call is known to the API alone."""
-    made = dict(message)
-    if isinstance(made.get("content"), list):
-        made["content"] = [_part(part) for part in made["content"]]
-    if made.get("tool_calls"):
-        made["tool_calls"] = [
-            {key: value for key, value in call.items() if key != "index"} for call in made["tool_calls"]
-        ]
-    return made
+    """A message as the package spells it: the API also takes what its own replies have, an index and a signature."""
+    content = message.get("content")
+    if isinstance(content, list):
+        message = {**message, "content": [_part(part) for part in content]}
+    calls = message.get("tool_calls") or []
+    unnumbered = [{key: value for key, value in call.items() if key != "index"} for call in calls]
+    return {**message, "tool_calls": unnumbered} if unnumbered else message
 
 
 def complaints(body: Body, generation: int) -> str | None:

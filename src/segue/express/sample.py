@@ -66,7 +66,9 @@ def shapes_of(whole: Plain) -> dict[Shape, int]:
             kind = start < stop
             found: tuple[object, ...] = ()
             if odd and not odd.isdisjoint(range(start, stop)):
-                found = tuple([(place in failed, results[place] and type(results[place])) for place in range(start, stop)])
+                found = tuple(
+                    [(place in failed, results[place] and type(results[place])) for place in range(start, stop)]
+                )
             shape = (stop - start, before, kind, type(event.content), event.thoughts > 0, found, event.form)
         if shape not in shapes:
             shapes[shape] = index

@@ -183,4 +183,6 @@ def _texts(content: Content) -> list[_Text]:
     return [_Text(content)] if isinstance(content, str) else [_Text(text) for text in content]
 
 
-ANTHROPIC_LANE = Lane(key="messages", items=list[_Item], body_keys=(BODY_KEYS | _USUAL_KEYS) - {"messages"}, read=_read, write=_write)
+ANTHROPIC_LANE = Lane(
+    key="messages", items=list[_Item], body_keys=(BODY_KEYS | _USUAL_KEYS) - {"messages"}, read=_read, write=_write
+)

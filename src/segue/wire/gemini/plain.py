@@ -55,7 +55,6 @@ class _Item(Struct, forbid_unknown_fields=True, gc=False):
     parts: list[_Part]
 
 
-
 # ------------------------------------------------------------------------------------------------------------- reading
 
 

@@ -123,7 +123,12 @@ def _read(items: list[_Item], *, dialect: ChatDialect) -> Plain:
             if item.tool_calls:
                 calls += item.tool_calls
                 answers += range(place, place := place + len(item.tool_calls))
-            form = (thoughts, content is None and item.content is not None, item.content is UNSET, item.reasoning is None)
+            form = (
+                thoughts,
+                content is None and item.content is not None,
+                item.content is UNSET,
+                item.reasoning is None,
+            )
             events.append(Turn(content, start, len(calls), thoughts, form))
         elif isinstance(item, _User):
             events.append(Words(checked_words(_texts(item.content))))
@@ -134,9 +139,7 @@ def _read(items: list[_Item], *, dialect: ChatDialect) -> Plain:
     return _with_columns(events, starts, head, calls, [items[place] for place in answers])
 
 
-def _with_columns(
-    events: list[Event], starts: list[int], head: int, calls: list[_Call], answers: list[_Item]
-) -> Plain:
+def _with_columns(events: list[Event], starts: list[int], head: int, calls: list[_Call], answers: list[_Item]) -> Plain:
     results = [answer for answer in answers if isinstance(answer, _Result)]
     raw_ids = [call.id for call in calls]
     if [result.tool_call_id for result in results] != raw_ids:
@@ -176,9 +179,7 @@ def _reply_of(item: _Assistant, dialect: ChatDialect) -> tuple[Content | None, i
 def _write(plain: Plain, events: Sequence[Event], _ways: Ways, *, dialect: ChatDialect) -> list[_Item]:
     items: list[_Item] = []
     ids = plain.sent_ids
-    functions = [
-        _Function(name, write_text(value)) for name, value in zip(plain.names, plain.arguments, strict=True)
-    ]
+    functions = [_Function(name, write_text(value)) for name, value in zip(plain.names, plain.arguments, strict=True)]
     calls = [_Call(sent_id, "function", function) for sent_id, function in zip(ids, functions, strict=True)]
     told = [text if isinstance(text, str) else _parts(text, dialect) for text in plain.results]
     names = plain.names if dialect.named_results else [UNSET] * len(ids)
