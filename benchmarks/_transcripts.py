@@ -21,7 +21,9 @@ _CODE = '''def walk(self, node: Node) -> Iterator[str]:
             yield child.name + "\\n"
         yield from self.walk(child)  # see C:\\docs\\walk.md
 '''
-_PROSE = "Der Zug fährt um 18:45 nach Zürich – naïve café, 東京は今日も雨です。 ✓ done 🎈\nNothing else was found there.\n"
+_PROSE = (
+    "Der Zug fährt um 18:45 nach Zürich – naïve café, 東京は今日も雨です。 ✓ done 🎈\nNothing else was found there.\n"
+)
 _TOOLS = ("read_file", "grep", "run_command", "write_file", "list_dir", "fetch_page")
 _SYSTEM = "You are a careful engineer. Read before you write, and say what you saw."
 _SCHEMA = {
@@ -65,7 +67,11 @@ def session(messages: int, seed: int = 7) -> list[Turn]:
             calls: list[Call] = []
             for _ in range(rng.randrange(1, 6)):
                 number += 1
-                arguments = {"path": f"src/pkg/module_{number}.py", "pattern": f"def f{number}\\b", "limit": number % 50}
+                arguments = {
+                    "path": f"src/pkg/module_{number}.py",
+                    "pattern": f"def f{number}\\b",
+                    "limit": number % 50,
+                }
                 calls.append(Call(number, rng.choice(_TOOLS), arguments, _text(rng, rng.randrange(200, 4000))))
             said = _text(rng, rng.randrange(20, 200)) if rng.random() < 0.5 else None
             turns.append(Turn(None, _text(rng, rng.randrange(100, 600)), said, tuple(calls)))

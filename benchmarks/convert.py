@@ -144,7 +144,9 @@ def instructions(size: int) -> str:
     rows: list[list[str]] = []
     for source, target in (("openai-chat", "anthropic"), ("anthropic", "openai-chat")):
         counts = [_counted(name, source, target, size) for name in ("floor", "convert")]
-        rows.append([f"{source} → {target}", *(f"{count / 1e6:.1f}" for count in counts), f"{counts[1] / counts[0]:.2f}"])
+        rows.append(
+            [f"{source} → {target}", *(f"{count / 1e6:.1f}" for count in counts), f"{counts[1] / counts[0]:.2f}"]
+        )
     return table([f"million instructions, {size:,} messages", "floor", "segue", "ratio"], rows)
 
 
@@ -190,7 +192,9 @@ def main() -> None:
 
     show("The machine", f"{platform.python_implementation()} {platform.python_version()}, {platform.machine()}.")
     for size in sizes:
-        show(f"Time as a multiple of the floor, {size:,} messages", pairs(size, max(5, rounds * 1000 // max(size, 1000))))
+        show(
+            f"Time as a multiple of the floor, {size:,} messages", pairs(size, max(5, rounds * 1000 // max(size, 1000)))
+        )
     show("Growth", growth(sizes, rounds))
     if not asked.quick:
         for size in sizes[:2]:

@@ -99,7 +99,6 @@ class Converted:
         return msgspec.structs.replace(reply, blocks=pairer.feed(Message("ai", blocks)).blocks)
 
 
-
 def convert(
     body: Body,
     *,
@@ -135,9 +134,7 @@ def convert(
     value, surrogates = read_object(body)
     carried = carry(value, asked, surrogates=surrogates)
     said = carried.said
-    return Converted(
-        carried.source, asked.target, said.report, said.names, body=said.body, _request=carried.request
-    )
+    return Converted(carried.source, asked.target, said.report, said.names, body=said.body, _request=carried.request)
 
 
 def _with_profile(wire: Wire, profile: str) -> Wire:

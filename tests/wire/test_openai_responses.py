@@ -16,7 +16,7 @@ from segue.canonical.blocks import Code, Media, Message, Opaque, Origin, Text, T
 from segue.canonical.codec import dumps, loads
 from segue.canonical.pairing import pair
 from segue.canonical.request import Options, Reasoning, Reply, Request, ResponseFormat, Tool, ToolChoice, Usage
-from segue.convert import say
+from segue.carry import say
 from segue.errors import InputError
 from segue.models import identify
 from segue.render.demands import Policy

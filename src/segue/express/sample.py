@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from segue.canonical.plain import Event, NotPlain, Plain, Words
+from segue.canonical.plain import Event, NotPlainError, Plain, Words
 
 __all__ = ["Shape", "last_words", "sample_places", "shapes_of"]
 
@@ -51,7 +51,7 @@ def last_words(events: Sequence[Event]) -> int:
 def shapes_of(whole: Plain) -> dict[Shape, int]:
     """The first event of each shape."""
     if not whole.events:
-        raise NotPlain
+        raise NotPlainError
     results = whole.results
     failed = set(whole.failed)
     odd = failed.union([place for place, result in enumerate(results) if not result or isinstance(result, list)])
@@ -66,7 +66,9 @@ def shapes_of(whole: Plain) -> dict[Shape, int]:
             kind = start < stop
             found: tuple[object, ...] = ()
             if odd and not odd.isdisjoint(range(start, stop)):
-                found = tuple([(place in failed, results[place] and type(results[place])) for place in range(start, stop)])
+                found = tuple(
+                    [(place in failed, results[place] and type(results[place])) for place in range(start, stop)]
+                )
             shape = (stop - start, before, kind, type(event.content), event.thoughts > 0, found, event.form)
         if shape not in shapes:
             shapes[shape] = index

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from segue.canonical.blocks import Message, ToolCall, calls_of
 from segue.canonical.ids import is_canonical, raw_id_or_none, short_hash
-from segue.canonical.plain import NotPlain, Plain
+from segue.canonical.plain import NotPlainError, Plain
 from segue.errors import ProjectionError
 from segue.render.transcript import Transcript
 
@@ -196,7 +196,7 @@ class IdMap:
             raw_ids = [raw_id for raw_id in plain.raw_ids if raw_id is not None]
             if raw_ids:
                 if not all(map(self._keeps, raw_ids, plain.names)):
-                    raise NotPlain
+                    raise NotPlainError
                 return raw_ids
         if (prefix := self._scheme.prefix) is not None:
             return [prefix + call_id[len(_CANONICAL_PREFIX) :] for call_id in plain.ids]

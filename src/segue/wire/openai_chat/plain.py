@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from segue.canonical.jsontext import write_text
-from segue.canonical.plain import Content, Event, NotPlain, Plain, Turn, Words, checked_words
+from segue.canonical.plain import Content, Event, NotPlainError, Plain, Turn, Words, checked_words
 from segue.render.plain import Ways
 from segue.wire.lane import Lane
 from segue.wire.openai_chat.dialect import ChatDialect
@@ -68,7 +68,7 @@ class _User(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc
 class _Assistant(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """The keys after the calls are those that an SDK writes down whether they say anything or not."""
 
-    content: str | list[_Text | _Thought] | None | UnsetType = UNSET
+    content: str | list[_Text | _Thought] | UnsetType | None = UNSET
     reasoning_content: str | None = None
     tool_calls: list[_Call] | None = None
     reasoning: str | None = None
@@ -115,35 +115,38 @@ def _read(items: list[_Item], *, dialect: ChatDialect) -> Plain:
         if isinstance(item, _Assistant):
             content, thoughts = _reply_of(item, dialect)
             if content is None and not item.tool_calls:
-                raise NotPlain
+                raise NotPlainError
             # OAI-CHAT-07
             if item.tool_calls == []:
-                raise NotPlain
+                raise NotPlainError
             start = len(calls)
             if item.tool_calls:
                 calls += item.tool_calls
                 answers += range(place, place := place + len(item.tool_calls))
-            form = (thoughts, content is None and item.content is not None, item.content is UNSET, item.reasoning is None)
+            form = (
+                thoughts,
+                content is None and item.content is not None,
+                item.content is UNSET,
+                item.reasoning is None,
+            )
             events.append(Turn(content, start, len(calls), thoughts, form))
         elif isinstance(item, _User):
             events.append(Words(checked_words(_texts(item.content))))
         else:
-            raise NotPlain
+            raise NotPlainError
     if place > len(items):
-        raise NotPlain
+        raise NotPlainError
     return _with_columns(events, starts, head, calls, [items[place] for place in answers])
 
 
-def _with_columns(
-    events: list[Event], starts: list[int], head: int, calls: list[_Call], answers: list[_Item]
-) -> Plain:
+def _with_columns(events: list[Event], starts: list[int], head: int, calls: list[_Call], answers: list[_Item]) -> Plain:
     results = [answer for answer in answers if isinstance(answer, _Result)]
-    raw_ids = [call.id for call in calls]
+    raw_ids: list[str | None] = [call.id for call in calls]
     if [result.tool_call_id for result in results] != raw_ids:
-        raise NotPlain
+        raise NotPlainError
     names = [call.function.name for call in calls]
     if any(result.name is not UNSET and result.name != name for result, name in zip(results, names, strict=True)):
-        raise NotPlain
+        raise NotPlainError
     given = [call.function.arguments for call in calls]
     arguments = [_arguments.decode(text) if isinstance(text, str) else text for text in given]
     contents = [result.content for result in results]
@@ -166,7 +169,7 @@ def _reply_of(item: _Assistant, dialect: ChatDialect) -> tuple[Content | None, i
         return None, thoughts
     texts = [part.text for part in content if isinstance(part, _Text)]
     if len(texts) < len(content) and not dialect.reasoning_parts:
-        raise NotPlain
+        raise NotPlainError
     return (checked_words(texts) if texts else None), thoughts + len(content) - len(texts)
 
 
@@ -176,9 +179,7 @@ def _reply_of(item: _Assistant, dialect: ChatDialect) -> tuple[Content | None, i
 def _write(plain: Plain, events: Sequence[Event], _ways: Ways, *, dialect: ChatDialect) -> list[_Item]:
     items: list[_Item] = []
     ids = plain.sent_ids
-    functions = [
-        _Function(name, write_text(value)) for name, value in zip(plain.names, plain.arguments, strict=True)
-    ]
+    functions = [_Function(name, write_text(value)) for name, value in zip(plain.names, plain.arguments, strict=True)]
     calls = [_Call(sent_id, "function", function) for sent_id, function in zip(ids, functions, strict=True)]
     told = [text if isinstance(text, str) else _parts(text, dialect) for text in plain.results]
     names = plain.names if dialect.named_results else [UNSET] * len(ids)
@@ -187,7 +188,7 @@ def _write(plain: Plain, events: Sequence[Event], _ways: Ways, *, dialect: ChatD
         if isinstance(event, Words):
             items.append(_User(_parts(event.content, dialect)))
             continue
-        content = dialect.empty_content if event.content is None else _parts(event.content, dialect)
+        content: Any = dialect.empty_content if event.content is None else _parts(event.content, dialect)
         start, stop = event.start, event.stop
         items.append(_Assistant(content, event.placeholder, calls[start:stop] or None))
         items += results[start:stop]
