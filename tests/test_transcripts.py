@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import msgspec
 import pytest
 
 import segue
+from benchmarks._transcripts import SPELLINGS, body
 from segue.carry import Asked, carry
 from segue.express import express
 from segue.wire.registry import WIRES
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
-from _transcripts import SPELLINGS, body
 
 BODIES = {api: body(api, 120) for api in SPELLINGS}
 
