@@ -106,6 +106,8 @@ def _in_message(draft: Draft, message: Message, block: Block) -> Block:
 
 def _in_result(draft: Draft, response: ToolResponse) -> tuple[ToolResponse, list[Block]]:
     """The response as the target can have it, and what has to stand after the results instead."""
+    if response.content and response.structured is not msgspec.UNSET and not draft.at_home(response):
+        response = edited(response, content=tuple(_as_text(response)), structured=msgspec.UNSET)
     if not any(isinstance(block, Media | Opaque) for block in response.content or ()):
         return response, []
     allowed = draft.demands.media_results
@@ -132,7 +134,8 @@ def _in_result(draft: Draft, response: ToolResponse) -> tuple[ToolResponse, list
             kept.append(_unsupported(draft, block))
     if all(a is b for a, b in zip(kept, response.content or (), strict=True)):
         return response, []
-    return edited(response, content=tuple(kept)), moved
+    whole = msgspec.structs.replace(response, content=tuple(kept))
+    return edited(whole, content=tuple(_as_text(whole)), structured=msgspec.UNSET), moved
 
 
 def _sayable(block: Media) -> bool:
@@ -187,6 +190,8 @@ def _says_nothing(draft: Draft, message: Message) -> bool:
     if not isinstance(message.blocks[0], Text):
         return False
     if not all(isinstance(block, Text) and not block.text.strip() for block in message.blocks):
+        return False
+    if all(_stays_empty(draft, block) for block in message.blocks):
         return False
     if not draft.demands.blank_messages:
         return True
