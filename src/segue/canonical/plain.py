@@ -75,9 +75,11 @@ class Plain(Struct, gc=False):
 
 def checked_words(content: Content) -> Content:
     """The content if it says something in each of its parts: nobody refuses it then."""
-    for text in (content,) if isinstance(content, str) else content or ("",):
-        if not text or text.isspace():
+    if isinstance(content, str):
+        if not content or content.isspace():
             raise NotPlainError
+    elif not content or any(not text or text.isspace() for text in content):
+        raise NotPlainError
     return content
 
 
@@ -88,7 +90,7 @@ def name_calls(plain: Plain, provider: str) -> None:
     named = known != {None}
     if named and (len(known) < len(raw_ids) or not known.isdisjoint(_NOT_NAMES) or any(map(is_canonical, known))):
         raise NotPlainError
-    turns = [event for event in plain.events if isinstance(event, Turn) and event.start < event.stop]
+    turns = [event for event in plain.events if type(event) is Turn and event.start < event.stop]
     calls = list(zip(raw_ids, names, arguments, strict=True))
     replies = [reply_text(calls[turn.start : turn.stop]) for turn in turns]
     if any(len(reply) > MAX_DEPTH and depth_of(reply) > MAX_DEPTH // 2 for reply in replies):

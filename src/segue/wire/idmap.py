@@ -26,6 +26,7 @@ __all__ = ["IdMap", "IdScheme", "Named", "kimi_scheme", "mistral_scheme", "nine_
 _CANONICAL_PREFIX = "hist_tool_"
 _HASHED = 24
 _ALPHANUMERIC = ascii_letters + digits
+_PAIRS = [first + second for second in _ALPHANUMERIC for first in _ALPHANUMERIC]
 
 _compiled = cache(re.compile)
 
@@ -97,10 +98,10 @@ def nine_characters(text: str) -> str:
     """Nine letters and digits from a hash of the text."""
     number = int.from_bytes(sha256(text.encode("utf-8", "replace")).digest(), "big") % len(_ALPHANUMERIC) ** 9
     made = ""
-    for _ in range(9):
-        number, place = divmod(number, len(_ALPHANUMERIC))
-        made += _ALPHANUMERIC[place]
-    return made
+    for _ in range(4):
+        number, place = divmod(number, len(_PAIRS))
+        made += _PAIRS[place]
+    return made + _ALPHANUMERIC[number]
 
 
 class IdMap:

@@ -114,21 +114,14 @@ def _read(items: list[_Item], *, dialect: ChatDialect) -> Plain:
         place += 1
         if isinstance(item, _Assistant):
             content, thoughts = _reply_of(item, dialect)
-            if content is None and not item.tool_calls:
+            asked, start = item.tool_calls, len(calls)
+            if asked:
+                calls += asked
+                answers += range(place, place := place + len(asked))
+            # OAI-CHAT-07, OAI-CHAT-11
+            elif content is None or asked is not None:
                 raise NotPlainError
-            # OAI-CHAT-07
-            if item.tool_calls == []:
-                raise NotPlainError
-            start = len(calls)
-            if item.tool_calls:
-                calls += item.tool_calls
-                answers += range(place, place := place + len(item.tool_calls))
-            form = (
-                thoughts,
-                content is None and item.content is not None,
-                item.content is UNSET,
-                item.reasoning is None,
-            )
+            form = (type(item.content), item.reasoning is None) if content is None else item.reasoning is None
             events.append(Turn(content, start, len(calls), thoughts, form))
         elif isinstance(item, _User):
             events.append(Words(checked_words(_texts(item.content))))
@@ -145,7 +138,8 @@ def _with_columns(events: list[Event], starts: list[int], head: int, calls: list
     if [result.tool_call_id for result in results] != raw_ids:
         raise NotPlainError
     names = [call.function.name for call in calls]
-    if any(result.name is not UNSET and result.name != name for result, name in zip(results, names, strict=True)):
+    said = [result.name for result in results]
+    if any(given is not UNSET and given != name for given, name in zip(said, names, strict=True)):
         raise NotPlainError
     given = [call.function.arguments for call in calls]
     arguments = [_arguments.decode(text) if isinstance(text, str) else text for text in given]
@@ -160,13 +154,15 @@ def _texts(content: _Content) -> Content:
 
 def _reply_of(item: _Assistant, dialect: ChatDialect) -> tuple[Content | None, int]:
     """The model's words, and the number of its thoughts."""
+    content, thoughts = item.content, 0
     text = item.reasoning_content if item.reasoning_content is not None else item.reasoning
-    thoughts = int(text is not None and (bool(text) or dialect.reasoning_key is not None))
-    content = item.content
-    if isinstance(content, str):
-        return (checked_words(content) if content else None), thoughts
+    if text is not None:
+        # KIM-04: an empty text counts as reasoning where the key is what is asked for.
+        thoughts = int(bool(text) or dialect.reasoning_key is not None)
     if not content:
         return None, thoughts
+    if isinstance(content, str):
+        return checked_words(content), thoughts
     texts = [part.text for part in content if isinstance(part, _Text)]
     if len(texts) < len(content) and not dialect.reasoning_parts:
         raise NotPlainError
