@@ -171,7 +171,7 @@ def parse_argument_text(text: str) -> tuple[Any, str | None]:
     if not text.strip():
         return {}, text
     buffer = text.encode("utf-8", "replace")
-    if depth_of(buffer) > MAX_DEPTH:
+    if len(buffer) > MAX_DEPTH and depth_of(buffer) > MAX_DEPTH:
         return None, text
     try:
         return _decoder.decode(buffer), None

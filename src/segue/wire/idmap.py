@@ -26,6 +26,7 @@ __all__ = ["IdMap", "IdScheme", "Named", "kimi_scheme", "mistral_scheme", "nine_
 _CANONICAL_PREFIX = "hist_tool_"
 _HASHED = 24
 _ALPHANUMERIC = ascii_letters + digits
+_NINE = len(_ALPHANUMERIC) ** 9
 _PAIRS = [first + second for second in _ALPHANUMERIC for first in _ALPHANUMERIC]
 
 _compiled = cache(re.compile)
@@ -96,7 +97,7 @@ def mistral_scheme(*, lawful: str = r"[a-zA-Z0-9]{9}") -> IdScheme:
 
 def nine_characters(text: str) -> str:
     """Nine letters and digits from a hash of the text."""
-    number = int.from_bytes(sha256(text.encode("utf-8", "replace")).digest(), "big") % len(_ALPHANUMERIC) ** 9
+    number = int.from_bytes(sha256(text.encode("utf-8", "replace")).digest(), "big") % _NINE
     made = ""
     for _ in range(4):
         number, place = divmod(number, len(_PAIRS))

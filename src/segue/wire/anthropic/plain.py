@@ -153,9 +153,9 @@ def _read_texts(blocks: Sequence[_Spoken], plain: Plain) -> list[str]:
 def _write(plain: Plain, events: Sequence[Event], _ways: Ways) -> list[_Item]:
     items: list[_Item] = []
     ids = plain.sent_ids
-    calls = [_ToolUse(*call) for call in zip(ids, plain.names, plain.arguments, strict=True)]
+    calls = [_ToolUse(i, name, value) for i, name, value in zip(ids, plain.names, plain.arguments, strict=True)]
     told = [text if isinstance(text, str) else _texts(text) for text in plain.results]
-    results = [_ToolResult(*result) for result in zip(ids, told, strict=True)]
+    results = [_ToolResult(i, text) for i, text in zip(ids, told, strict=True)]
     for place in plain.failed:
         results[place].is_error = True
     answers: list[_Spoken] = []

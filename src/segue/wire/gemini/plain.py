@@ -171,11 +171,12 @@ def _write(plain: Plain, events: Sequence[Event], ways: Ways) -> list[_Item]:
     names = plain.names
     # GEM-11
     ids = plain.sent_ids if ways.id_scheme != POSITION else [UNSET] * len(names)
-    calls = [_FunctionCall(*call) for call in zip(ids, names, plain.arguments, strict=True)]
+    calls = [_FunctionCall(i, name, value) for i, name, value in zip(ids, names, plain.arguments, strict=True)]
     asking = [_Part(function_call=call) for call in calls]
     failed = set(plain.failed)
     told = [_result(text, place in failed) for place, text in enumerate(plain.results)]
-    answering = [_Part(function_response=_FunctionResponse(*answer)) for answer in zip(ids, names, told, strict=True)]
+    answers = [_FunctionResponse(i, name, said) for i, name, said in zip(ids, names, told, strict=True)]
+    answering = [_Part(function_response=answer) for answer in answers]
     for event in events:
         if isinstance(event, Words):
             items.append(_Item("user", _parts(event.content)))

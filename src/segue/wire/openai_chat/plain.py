@@ -179,7 +179,7 @@ def _write(plain: Plain, events: Sequence[Event], _ways: Ways, *, dialect: ChatD
     calls = [_Call(sent_id, "function", function) for sent_id, function in zip(ids, functions, strict=True)]
     told = [text if isinstance(text, str) else _parts(text, dialect) for text in plain.results]
     names = plain.names if dialect.named_results else [UNSET] * len(ids)
-    results = [_Result(*result) for result in zip(ids, told, names, strict=True)]
+    results = [_Result(i, text, name) for i, text, name in zip(ids, told, names, strict=True)]
     for event in events:
         if isinstance(event, Words):
             items.append(_User(_parts(event.content, dialect)))

@@ -167,11 +167,11 @@ def _write(plain: Plain, events: Sequence[Event], _ways: Ways) -> list[Any]:
     items: list[Any] = []
     ids = plain.sent_ids
     texts = [write_text(arguments) for arguments in plain.arguments]
-    calls = [_FunctionCall(*call) for call in zip(ids, plain.names, texts, strict=True)]
+    calls = [_FunctionCall(i, name, text) for i, name, text in zip(ids, plain.names, texts, strict=True)]
     told = [text if isinstance(text, str) else _parts(text) for text in plain.results]
     if max(map(len, told), default=0) > OUTPUT_LIMIT:
         raise NotPlainError
-    outputs = [_FunctionOutput(*output) for output in zip(ids, told, strict=True)]
+    outputs = [_FunctionOutput(i, text) for i, text in zip(ids, told, strict=True)]
     for event in events:
         if isinstance(event, Words):
             items.append(_Message("user", _parts(event.content)))
