@@ -106,9 +106,12 @@ def say(
     scheme = scheme_for(wire, known, tool_format, WIRES[wire.on] if wire.on else wire)
     report.target, report.id_scheme, report.model = wire.name, scheme.name, model
     transcript = render(request, wire.demands(known), policy, report, model=model)
-    rule = wire.names(known)
+    rule = wire.names(identify(model))
     _report_unsaid(request, wire, report)
     names = NameMap(rule.at_home(tool.name for tool in transcript.tools) if transcript.home else rule)
+    if transcript.home and rule.home_free:
+        for name in _free_text_names(transcript):
+            names.keep(name)
     spell: Callable[[str], str] = names.render
     ids = IdMap.project(transcript, scheme, spell)
     body = wire.render_request(transcript, Projection(ids, names, report, fetch))
@@ -122,6 +125,14 @@ def say(
     for name, spelled in names.changed:
         report.add("name", f"the tool {name!r} is called {spelled!r} there", subject=name)
     return transcript, Said(body, ids, names, report)
+
+
+def _free_text_names(transcript: Transcript) -> set[str]:
+    """Names that no function bears."""
+    calls = [call for message in transcript.messages for call in calls_of(message)]
+    named = [(made.name, made.kind) for made in (*transcript.tools, *calls)]
+    free = {name for name, kind in named if kind == "custom" and 0 < len(name) <= 128}
+    return free - {name for name, kind in named if kind == "function"}
 
 
 def _report_unsaid(request: Request, target: Wire, report: Report) -> None:

@@ -15,7 +15,7 @@ import segue
 from tests.budget import examples
 from tests.conversations.build import Case
 from tests.conversations.reading import read
-from tests.conversations.table import CASES, LOSES
+from tests.conversations.table import CASES
 
 from . import checks
 from .generators import source_models, stories
@@ -82,8 +82,6 @@ def told(case: Case) -> list[Interaction]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_conversation_comes_home(case: Case) -> None:
-    if case.name in LOSES:
-        pytest.xfail(LOSES[case.name])
     before = told(case)
     body = travelled(case.body, case.source)
     reading = read(body, case.source)

@@ -296,7 +296,11 @@ def complete(draft: Draft) -> Draft:
     messages: list[Message] = []
     for position, message in enumerate(draft.messages):
         messages.append(message)
-        missing = [call for call in _client_calls(draft, message) if call.id not in answered]
+        missing = [
+            call
+            for call in _client_calls(draft, message)
+            if call.id not in answered and (call.awaited or not draft.at_home(call))
+        ]
         if not missing or (draft.policy.pending == "keep" and position == last):
             continue
         messages.append(Message("tool", tuple(_made_up(draft, call) for call in missing), turn_key=message.turn_key))
@@ -400,7 +404,7 @@ def _stands_well(draft: Draft, start: int, stop: int, expected: list[str], place
     # OAI-RESP-06
     if places and draft.at_home(draft.messages[start]):
         stood = [places[call_id] for call_id in expected]
-        return all(at >= stop and (at < end or draft.at_home(draft.messages[at])) for at in stood)
+        return all(stop <= at < end or draft.at_home(draft.messages[at]) for at in stood)
     home = all(draft.at_home(message) for message in draft.messages[start:end])
     return home and len(found) == len(expected) and set(found) == set(expected)
 

@@ -184,7 +184,8 @@ def _beginning(draft: Draft) -> Draft:
     checked = head == 0 and not draft.demands.first_calls and draft.request.continues is None
     bare = checked and any(draft.pairs_call(block) for block in first.blocks)
     # MIS-15
-    lawful = draft.at_home(first) and not bare and not (checked and len(draft.messages) == 1)
+    alone = checked and len(draft.messages) == 1 and draft.demands.ending == "marked"
+    lawful = draft.at_home(first) and not bare and not alone
     if first.speaker == "human" or lawful:
         return draft
     draft.report.add("inserted", "a user's word at the beginning")

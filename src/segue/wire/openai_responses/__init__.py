@@ -45,7 +45,6 @@ def demands(model: Model) -> Demands:
         media_human=_SHOWN,
         # OAI-RESP-16
         media_results=_SHOWN,
-        text_results=True,
     )
 
 
@@ -55,7 +54,7 @@ def _ids(_model: Model) -> IdScheme:
 
 def _names(model: Model) -> NameRule:
     # OAI-RESP-19: newer specifications say 128. OAI-CHAT-08: reasoning models were seen to take a dot.
-    return NameRule(home_allowed="." if reasons(model) else "", home_limit=128, home_joint=JOINT)
+    return NameRule(home_allowed="." if reasons(model) else "", home_limit=128, home_joint=JOINT, home_free=True)
 
 
 OPENAI_RESPONSES = Wire(
