@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import content, ids, pairing, reasoning, requests, switching, tools
+from . import content, gemini, ids, pairing, reasoning, requests, switching, tools
 from .build import Case
 
 CASES: tuple[Case, ...] = (
@@ -13,6 +13,7 @@ CASES: tuple[Case, ...] = (
     *tools.CASES,
     *requests.CASES,
     *switching.CASES,
+    *gemini.CASES,
 )
 BY_NAME = {case.name: case for case in CASES}
 assert len(BY_NAME) == len(CASES), "two conversations share a name"
