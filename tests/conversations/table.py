@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
-from . import content, gemini, ids, pairing, reasoning, requests, switching, tools
+import segue
+
+from . import (
+    content,
+    deepseek,
+    dialects,
+    gemini,
+    ids,
+    mistral,
+    pairing,
+    qwen,
+    reasoning,
+    requests,
+    responses,
+    switching,
+    tools,
+)
 from .build import Case
 
-CASES: tuple[Case, ...] = (
+KNOWN = {row.name for row in segue.formats()}
+ALL: tuple[Case, ...] = (
     *pairing.CASES,
     *ids.CASES,
     *reasoning.CASES,
@@ -13,7 +30,13 @@ CASES: tuple[Case, ...] = (
     *tools.CASES,
     *requests.CASES,
     *switching.CASES,
+    *dialects.CASES,
+    *responses.CASES,
     *gemini.CASES,
+    *mistral.CASES,
+    *deepseek.CASES,
+    *qwen.CASES,
 )
-BY_NAME = {case.name: case for case in CASES}
-assert len(BY_NAME) == len(CASES), "two conversations share a name"
+CASES = tuple(case for case in ALL if case.source in KNOWN)
+BY_NAME = {case.name: case for case in ALL}
+assert len(BY_NAME) == len(ALL), "two conversations share a name"

@@ -84,14 +84,23 @@ def test_a_second_conversion_changes_nothing(case: Case, target: str) -> None:
     assert json.dumps(again.body) == json.dumps(out.body)
 
 
+# The judge only warns of these, but no output has a foreign id on Kimi, or a result before its call (design §4, §5).
+NOT_HOME = {"KIM-01", "OAI-RESP-05"}
+
+
+def home_model(case: Case) -> str | None:
+    """The model of a body that can't name its own: Gemini has it in the address."""
+    return None if "model" in case.body else case.models.get(case.source)
+
+
 def is_lawful_at_home(case: Case) -> bool:
-    verdict = judge(case.body, case.source) if case.source in apis() else None
-    return bool(verdict) and not any(violation.rule == "KIM-01" for violation in verdict or ())
+    verdict = judge(case.body, case.source, model=home_model(case)) if case.source in apis() else None
+    return bool(verdict) and not any(violation.rule in NOT_HOME for violation in verdict or ())
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if is_lawful_at_home(case)], ids=lambda case: case.name)
 def test_a_lawful_body_goes_home_unchanged(case: Case) -> None:
-    out = segue.convert(case.body, source=case.source, target=case.source)
+    out = segue.convert(case.body, source=case.source, target=case.source, model=home_model(case))
     expected = json.loads(json.dumps(case.body).replace("\\ud83d", "\ufffd").replace("\\ude00", "\ufffd"))
     assert json.dumps(out.body) == json.dumps(expected)
 

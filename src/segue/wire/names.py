@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 from msgspec import Struct
 
@@ -48,8 +49,7 @@ class NameRule(Struct, frozen=True):
         if self.bound is not None and name and name not in self.bound:
             return True
         parts = name.split(self.joint, 1) if self.joint else [name]
-        lawful = rf"(?=[{self.first or self.allowed}])[{self.allowed}]{{1,{self.limit}}}"
-        return all(re.fullmatch(lawful, part) for part in parts)
+        return all(map(_lawful(self.first or self.allowed, self.allowed, self.limit).fullmatch, parts))
 
     def project(self, name: str) -> str:
         if self.takes(name):
@@ -60,6 +60,11 @@ class NameRule(Struct, frozen=True):
         readable = readable[: self.limit - _HASH - 1]
         digest = re.sub("[^a-z0-9]", "0", short_hash(name, _HASH).lower())
         return f"{readable or 'tool'}_{digest}"
+
+
+@cache
+def _lawful(first: str, allowed: str, limit: int) -> re.Pattern[str]:
+    return re.compile(rf"(?=[{first}])[{allowed}]{{1,{limit}}}")
 
 
 class NameMap:

@@ -215,7 +215,7 @@ def lay_options(fragment: Mapping[str, Any], transcript: Transcript, projection:
     known, new = Report(), Report()
     before = render_options(
         request.options,
-        identify(request.model or DEFAULT_MODEL),
+        identify(request.model or transcript.model or DEFAULT_MODEL),
         known,
         declared=bool(request.tools),
         spell=lambda name: name,
@@ -231,7 +231,8 @@ def lay_options(fragment: Mapping[str, Any], transcript: Transcript, projection:
     body = _laid_over(fragment, before, after)
     if "model" in fragment and transcript.model is not None:
         body["model"] = transcript.model
-    if request.model != transcript.model and transcript.model is not None:
+    # A body that names no model is taken for one of the model that is asked.
+    if None not in (request.model, transcript.model) and request.model != transcript.model:
         _fit_to_model(body, after)
     return body
 
