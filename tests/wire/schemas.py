@@ -187,6 +187,8 @@ def _object_at_the_top(schema: Schema, *refused: str) -> Iterator[str]:
         yield f"the type at the top is {schema.get('type')}"
     for key in schema.keys() & {*refused, "$ref"}:
         yield f"{key} at the top"
+    if "properties" not in schema and schema.get("type") == "object":
+        yield "object schema missing properties"
 
 
 def plain_complaints(schema: Schema) -> Iterator[str]:
@@ -197,8 +199,6 @@ def plain_complaints(schema: Schema) -> Iterator[str]:
 def openai_complaints(schema: Schema) -> Iterator[str]:
     yield from _object_at_the_top(schema, "oneOf", "anyOf", "allOf", "enum", "const", "not")
     yield from _references_lead_somewhere(schema)
-    if "properties" not in schema:
-        yield "object schema missing properties"
     for path, node in subschemas(schema):
         if isinstance(node, dict) and "array" in types(node) and "items" not in node:
             yield f"{path}: array schema missing items"

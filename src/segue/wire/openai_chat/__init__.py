@@ -16,6 +16,7 @@ from segue.wire.names import NameRule
 from segue.wire.openai_chat.dialect import ChatDialect, left_out
 from segue.wire.openai_chat.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.openai_chat.request import BODY_KEYS, ITEM_KEYS, parse_request, render_request
+from segue.wire.schema.rules import OPENAI, OPENAI_STRICT
 
 __all__ = ["OPENAI_CHAT", "ChatDialect", "make_wire"]
 
@@ -121,6 +122,8 @@ _OPENAI = ChatDialect(
     media=_MEDIA,
     limit_key="max_completion_tokens",
     description_limit=1024,
+    schemas=OPENAI,
+    strict_schemas=OPENAI_STRICT,
     adjust=_adjusted,
 )
 OPENAI_CHAT = make_wire(_OPENAI)

@@ -19,6 +19,7 @@ from segue.render.report import Report
 from segue.wire.base import Projection
 from segue.wire.idmap import IdScheme
 from segue.wire.names import NameRule
+from segue.wire.schema.rules import PLAIN, SchemaRules
 
 __all__ = ["ChatDialect", "JsonObject", "Spelling", "left_out", "rewritten"]
 
@@ -68,6 +69,10 @@ class ChatDialect(Struct, frozen=True):
     stop_limit: int = 4
     tool_limit: int = 128
     description_limit: int | None = None
+    schemas: SchemaRules = PLAIN
+    """What is taken of JSON Schema, in tools and for answers."""
+    strict_schemas: SchemaRules | None = None
+    """The same where `strict` is asked for; None where there is no such mode."""
     adjust: Callable[[Options, Model, Report], Options] = _as_given
     """What the vendor's models refuse, taken out of options that came from abroad."""
 

@@ -17,6 +17,7 @@ from segue.wire.effort import effort_of
 from segue.wire.names import NameRule
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, left_out
 from segue.wire.openai_chat.parts import object_or_none, string_or_none
+from segue.wire.schema import fitted_format
 
 __all__ = ["OPTION_KEYS", "lawful_options", "parse_options", "render_options"]
 
@@ -157,7 +158,8 @@ def lawful_options(
     if options.stop is not None and len(options.stop) > dialect.stop_limit:
         report.add("adjusted", f"only {dialect.stop_limit} stop sequences are taken here", subject="stop")
         options = msgspec.structs.replace(options, stop=options.stop[: dialect.stop_limit])
-    options = dialect.adjust(options, model, report)
+    form = fitted_format(options.response_format, dialect.schemas, report, strict=dialect.strict_schemas)
+    options = dialect.adjust(msgspec.structs.replace(options, response_format=form), model, report)
     asked = options.reasoning
     if asked is not None and asked.adaptive and asked.effort is None and dialect.reasoning_option == "effort":
         report.add("adjusted", "how much to think can't be left to the model here: not said", subject="reasoning")

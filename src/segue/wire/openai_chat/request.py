@@ -19,6 +19,7 @@ from segue.wire.openai_chat.items import MESSAGE_KEYS, parse_message, render_mes
 from segue.wire.openai_chat.options import OPTION_KEYS, lawful_options, parse_options, render_options
 from segue.wire.openai_chat.parts import PART_KEYS, list_of, object_of, object_or_none, string_or_none
 from segue.wire.overlay import laid_over
+from segue.wire.schema import fitted_tool
 from segue.wire.tools import as_function, object_schema
 
 __all__ = ["BODY_KEYS", "ITEM_KEYS", "parse_request", "render_request"]
@@ -236,9 +237,13 @@ def _render_tool(tool: Tool, out: Spelling) -> JsonObject:
         if tool.grammar is not None:
             detail["format"] = {"type": "grammar", "grammar": tool.grammar}
         return {"type": key, key: detail}
-    detail["parameters"] = object_schema(tool.parameters)
-    if tool.strict is not None:
-        detail["strict"] = tool.strict
+    if home is not None:
+        detail["parameters"], strict = object_schema(tool.parameters), tool.strict
+    else:
+        dialect = out.dialect
+        detail["parameters"], strict = fitted_tool(tool, dialect.schemas, out.report, strict=dialect.strict_schemas)
+    if strict is not None:
+        detail["strict"] = strict
     return {"type": key, key: detail}
 
 

@@ -9,19 +9,23 @@ strictness itself closes objects; a schema that can't be said so is not sent as 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from functools import lru_cache
+from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.canonical.jsontext import read_object, write
 from segue.canonical.request import ResponseFormat, Tool
 from segue.render.report import Kind, Report
+from segue.wire.schema.document import ROOT, Document, references, renamed
 from segue.wire.schema.merge import Merger, united
 from segue.wire.schema.narrow import UnfitError, written_narrow
 from segue.wire.schema.notes import Notes
 from segue.wire.schema.plain import written_plain
-from segue.wire.schema.read import ROOT, Document, read_document, references, renamed
+from segue.wire.schema.read import read_document
 from segue.wire.schema.rules import PLAIN, SchemaRules
-from segue.wire.schema.vocabulary import ANNOTATIONS, COMBINATORS, Node, types_of
+from segue.wire.schema.vocabulary import ANNOTATIONS, COMBINATORS, Node, Schema, types_of
 from segue.wire.schema.words import described, tell, told
 
 __all__ = ["SchemaRules", "fitted", "fitted_format", "fitted_tool", "read_schema"]
@@ -39,10 +43,7 @@ def fitted(
 
     Parameters that are no object become its only property, `value`, as the arguments do.
     """
-    notes = Notes()
-    node = _written(parameters or {}, rules, notes, as_object=True)
-    notes.report(report, subject=subject, kind=kind)
-    return node
+    return _fit(parameters or {}, rules, as_object=True).told(report, subject=subject, kind=kind)
 
 
 def fitted_tool(
@@ -50,18 +51,14 @@ def fitted_tool(
 ) -> tuple[dict[str, Any], bool | None]:
     """A tool's parameters and its `strict`. A tool that can't be strict there is declared without it."""
     if not tool.strict:
-        return fitted(tool.parameters, rules, report, subject=tool.name), tool.strict if strict is not None else None
+        return fitted(tool.parameters, rules, report, subject=tool.name), None if strict is None else tool.strict
     if strict is None:
-        report.add("tools", "`strict` is left out: the target has no such mode for tools", subject=tool.name)
+        report.add("tools", "`strict` is left out: its schema subset is another", subject=tool.name)
     else:
-        notes = Notes()
-        try:
-            node = _written(tool.parameters or {}, strict, notes, as_object=True)
-        except UnfitError as why:
-            report.add("tools", f"`strict` is left out: {why}, which its schema subset can't say", subject=tool.name)
-        else:
-            notes.report(report, subject=tool.name, kind="tools")
-            return node, True
+        fit = _fit(tool.parameters or {}, strict, as_object=True)
+        if not fit.unfit:
+            return fit.told(report, subject=tool.name, kind="tools"), True
+        report.add("tools", f"`strict` is left out: {fit.unfit}", subject=tool.name)
     return fitted(tool.parameters, rules, report, subject=tool.name), None
 
 
@@ -74,33 +71,66 @@ def fitted_format(
     """
     if form is None or form.schema is None:
         return form
-    wanted = strict if form.strict and strict is not None else rules
+    if form.strict and strict is not None:
+        fit = _fit(form.schema, strict, as_object=False)
+        if not fit.unfit:
+            return replace(form, schema=fit.told(report, subject="response_format", kind="adjusted"))
+        report.add("adjusted", f"the answer is not asked for as strict: {fit.unfit}", subject="response_format")
+        form = replace(form, strict=None)
+    fit = _fit(form.schema or {}, rules, as_object=False)
+    if fit.unfit:
+        report.add("adjusted", f"`response_format` is left out: {fit.unfit}", subject="response_format")
+        return None
+    return replace(form, schema=fit.told(report, subject="response_format", kind="adjusted"))
+
+
+class _Fit(Struct, frozen=True):
+    """A schema made for a target, as text so that nobody changes it, or why there is none."""
+
+    data: bytes
+    notes: Notes
+    unfit: str = ""
+
+    def told(self, report: Report, *, subject: str, kind: Kind) -> dict[str, Any]:
+        self.notes.report(report, subject=subject, kind=kind)
+        return read_object(self.data)[0]
+
+
+def _fit(schema: Mapping[str, Any], rules: SchemaRules, *, as_object: bool) -> _Fit:
+    return _fit_text(write(schema), rules, as_object)
+
+
+@lru_cache(maxsize=512)
+def _fit_text(data: bytes, rules: SchemaRules, as_object: bool) -> _Fit:
+    """Made once: a conversation declares the same tools at every turn."""
     notes = Notes()
     try:
-        node = _written(form.schema, wanted, notes, as_object=False)
+        node = _written(read_object(data)[0], rules, notes, wrap=as_object)
     except UnfitError as why:
-        if wanted is rules:
-            report.add("adjusted", f"`response_format` is left out: {why}", subject="response_format")
-            return None
-        report.add("adjusted", f"the answer is not asked for as strict: {why}", subject="response_format")
-        return fitted_format(replace(form, strict=None), rules, report)
-    notes.report(report, subject="response_format", kind="adjusted")
-    return replace(form, schema=node)
+        return _Fit(b"", notes, str(why))
+    return _Fit(write(node), notes)
 
 
 # ------------------------------------------------------------------------------------------------------------ the root
 
 
-def _written(schema: Mapping[str, Any], rules: SchemaRules, notes: Notes, *, as_object: bool) -> Node:
-    document = _with_lawful_root(read_document(schema, notes), rules, notes, wrap=as_object)
+def _written(schema: Mapping[str, Any], rules: SchemaRules, notes: Notes, *, wrap: bool) -> Node:
+    document = _opened(read_document(schema, notes))
+    if wrap or rules.object_answers:
+        document = _with_object_root(document, rules, notes, wrap=wrap)
+    if rules.closed and not wrap and not _named_keys(document.root):
+        raise UnfitError("an object in it has keys that are not named")
     return written_plain(document, rules, notes) if rules.keywords is None else written_narrow(document, rules, notes)
 
 
-def _with_lawful_root(document: Document, rules: SchemaRules, notes: Notes, *, wrap: bool) -> Document:
+def _named_keys(root: Schema) -> bool:
+    return isinstance(root, dict) and bool(root.get("properties") or "additionalProperties" in root)
+
+
+def _with_object_root(document: Document, rules: SchemaRules, notes: Notes, *, wrap: bool) -> Document:
     """The document as one of an object, without what the target refuses at the top."""
-    document = _opened(document)
     root = document.root
-    node = cast("Node", root) if isinstance(root, dict) else {}
+    node = root if isinstance(root, dict) else {}
     refused = node.keys() & rules.refused_at_top
     types = types_of(node)
     if (
@@ -110,7 +140,7 @@ def _with_lawful_root(document: Document, rules: SchemaRules, notes: Notes, *, w
         and not node.keys() & {"enum", "const"}
     ):
         return _rooted(document, {**node, "type": "object"}, rules)
-    branches = Merger(document.find, notes).branches(root, "") if refused else [node]
+    branches = Merger(document, notes).branches(root, "") if refused else [node]
     objects = [branch for branch in branches if "object" in (types_of(branch) or ["object"])]
     if not objects or root is False:
         if not wrap:
@@ -130,27 +160,28 @@ def _with_lawful_root(document: Document, rules: SchemaRules, notes: Notes, *, w
 
 def _opened(document: Document) -> Document:
     """The document without a root that is nothing but a reference to one of its definitions."""
-    root = document.root
-    while isinstance(root, dict) and not root.keys() - ANNOTATIONS - {"$ref"} and root.get("$ref", ROOT) != ROOT:
-        name: str = root["$ref"]
-        target = document.defs[name]
-        if isinstance(target, bool):
-            break
-        body = {**target, **{key: value for key, value in root.items() if key != "$ref"}}
-        defs = {key: renamed(schema, name, ROOT) for key, schema in document.defs.items() if key != name}
-        root = renamed(body, name, ROOT)
-        document = Document(root, defs)
-    return document
+    body, name, seen = document.root, ROOT, {ROOT}
+    while isinstance(body, dict) and "$ref" in body and not body.keys() - ANNOTATIONS - {"$ref"}:
+        name = body["$ref"]
+        target = document.find(name)
+        if name in seen or isinstance(target, bool):
+            return document
+        seen.add(name)
+        body = {**target, **{key: value for key, value in body.items() if key != "$ref"}}
+    if name == ROOT:
+        return document
+    defs = {key: renamed(schema, name, ROOT) for key, schema in document.defs.items() if key != name}
+    return Document(renamed(body, name, ROOT), defs, document.size)
 
 
 def _rooted(document: Document, root: Node, rules: SchemaRules) -> Document:
     """The document with another root. What refers to the whole goes on to mean the old one."""
-    if rules.properties_needed:
+    if not rules.openapi:
         root = {**root, "properties": root.get("properties", {})}
     if root == document.root or not any(ROOT in references(schema) for schema in (root, *document.defs.values())):
-        return Document(root, document.defs)
+        return Document(root, document.defs, document.size)
     name = "whole"
     while name in document.defs:
         name += "_"
     defs = {key: renamed(schema, ROOT, name) for key, schema in {**document.defs, name: document.root}.items()}
-    return Document(renamed(root, ROOT, name), defs)
+    return Document(renamed(root, ROOT, name), defs, document.size)

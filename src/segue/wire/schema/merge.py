@@ -5,9 +5,10 @@ Everything here errs to one side: a merged node takes every value that the parts
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, cast
 
+from segue.wire.schema.document import Document
 from segue.wire.schema.notes import Notes
 from segue.wire.schema.vocabulary import ANNOTATIONS, COMBINATORS, Node, Schema, same, types_of, union
 from segue.wire.schema.words import described, tell, told
@@ -24,19 +25,19 @@ _UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
 
 
 class Merger:
-    """Takes combinations apart, into alternatives without combinators. `work` bounds what that may cost."""
+    """Takes combinations apart, into alternatives without combinators, at a cost that grows with the document."""
 
-    def __init__(self, find: Callable[[str], Schema], notes: Notes, work: int = 4000) -> None:
-        self._find = find
+    def __init__(self, document: Document, notes: Notes) -> None:
+        self._find = document.find
         self._notes = notes
-        self.work = work
+        self._work = 2000 + 4 * document.size
 
     def branches(self, schema: Schema, path: str, trail: tuple[str, ...] = ()) -> list[Node]:
         """Nodes of which at least one takes each value that the schema takes."""
         if isinstance(schema, bool):
             return [{}] if schema else []
-        self.work -= 1
-        if self.work < 0 or len(trail) > _LONGEST_TRAIL:
+        self._work -= 1
+        if self._work < 0 or len(trail) > _LONGEST_TRAIL:
             self._notes.add("too much to combine: anything is taken there", path)
             return [{}]
         if not schema.keys() & COMBINATORS:
@@ -274,7 +275,7 @@ def _shared(nodes: list[Node], name: str) -> Schema:
     joined = either(said)
     if joined is not True:
         return joined
-    declared = [schema for schema in union(said) if isinstance(schema, dict) and schema]
+    declared = [cast("Node", schema) for schema in union(said) if isinstance(schema, dict) and schema]
     outer = _annotations(declared[0]) if declared else {}
     bare = [{key: value for key, value in node.items() if key not in ANNOTATIONS} for node in declared]
     words = [" or ".join(tell(node, 1) for node in bare[:4])] if any(bare) else []

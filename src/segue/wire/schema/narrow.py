@@ -13,17 +13,18 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.wire.schema.document import Document, pointer_to, recursive
 from segue.wire.schema.merge import Merger, either, values_of
 from segue.wire.schema.notes import Notes
-from segue.wire.schema.read import Document, pointer_to, recursive
 from segue.wire.schema.rules import SchemaRules
+from segue.wire.schema.typed import ends, fits, nullable, types_of_values
 from segue.wire.schema.vocabulary import ANNOTATIONS, COMBINATORS, TYPES, Node, Schema, about, kind_of, types_of, union
 from segue.wire.schema.words import KEYWORDS, described, tell, told
 
 __all__ = ["UnfitError", "written_narrow"]
 
-_MOST_NODES = 3000
 _DEEPEST = 40
+_LONGEST_TRAIL = 50
 _LOOKS_AROUND = re.compile(r"\(\?[=!<]|\\[1-9bB]")
 _NUMBER_FORMATS = frozenset({"float", "double", "int32", "int64"})
 _OBJECT_PARTS = frozenset({"properties", "patternProperties", "additionalProperties", "required"})
@@ -68,21 +69,22 @@ class _Writer:
         self._taken = rules.keywords or frozenset[str]()
         self._notes = notes
         self._again = again
-        self._merger = Merger(document.find, notes)
+        self._merger = Merger(document, notes)
         self._recursive = recursive(document)
-        self._wanted: dict[str, None] = {}
+        self._wanted: list[str] = []
+        self._known: set[str] = set()
         self._properties = 0
-        self.room = _MOST_NODES
+        # A schema that is written out may grow so much and no more.
+        self.room = 500 + 4 * document.size
 
     def written(self) -> Node:
         root = self._node(self._document.root, _Here(trail=("#",)))
         defs: Node = {}
-        while missing := [name for name in self._wanted if name not in defs]:
-            for name in missing:
-                defs[name] = self._node(self._document.find(name), _Here(f"$defs.{name}", trail=(name,)))
+        for name in self._wanted:  # grows while it is gone through
+            defs[name] = self._node(self._document.find(name), _Here(f"$defs.{name}", trail=(name,)))
         if self._rules.property_limit is not None and self._properties > self._rules.property_limit:
             raise UnfitError(f"it has more than {self._rules.property_limit} keys")
-        if self._rules.terminating and "required" in root and not _ends(root, {**defs, "#": root}, set(), 0):
+        if self._rules.terminating and "required" in root and not ends(root, {**defs, "#": root}, set(), 0):
             words = [told("required", root.pop("required"))]
             self._notes.add("`required` is told in words, since the recursion has no end", "")
             root = described(root, words)
@@ -119,12 +121,14 @@ class _Writer:
 
     def _reference(self, name: str, outer: Node, here: _Here) -> Node:
         rules, target = self._rules, self._document.find(name)
+        far = len(here.trail) > _LONGEST_TRAIL
         if rules.refs == "defs" and (rules.recursion or name not in self._recursive):
-            if not outer.keys() - rules.beside_ref or name in self._recursive:
-                if name != "#":
-                    self._wanted.setdefault(name)
+            if not outer.keys() - rules.beside_ref or name in self._recursive or far:
+                if name != "#" and name not in self._known:
+                    self._known.add(name)
+                    self._wanted.append(name)
                 return {"$ref": pointer_to(name), **{key: outer[key] for key in rules.beside_ref & outer.keys()}}
-        elif here.trail.count(name) > self._again:
+        elif here.trail.count(name) > self._again or far:
             self._notes.add("a recursion is cut: anything is taken there", here.path)
             return self._anything(outer, [f"{name if name != '#' else 'the whole'} again"])
         self._notes.add("references are written out", here.path, loss=False)
@@ -160,7 +164,7 @@ class _Writer:
         kept: Node = {key: outer[key] for key in ("title", "description") if key in outer and key in self._taken}
         several = several or (self._rules.type_lists == "bare" and len(types_of(node) or ()) > 1)
         for key in [key for key in outer if key not in ("title", "description")]:
-            if key in self._taken and not several and _fits(outer[key], types_of(node)):
+            if key in self._taken and not several and fits(outer[key], types_of(node)):
                 kept[key] = outer[key]
             elif text := told(key, outer[key]):
                 words.append(text)
@@ -192,18 +196,18 @@ class _Writer:
         """One alternative without combinators, as nodes that name their types."""
         values, types = values_of(branch), types_of(branch)
         if values is not None:
-            values = [value for value in values if _fits(value, types)]
-            types = _types_of_values(values, types)
+            values = [value for value in values if fits(value, types)]
+            types = types_of_values(values, types)
         elif types is None:
             if self._rules.closed:
                 raise UnfitError("a part of it takes any value")
             if self._rules.anything == "empty":
                 return [self._typed(branch, None, None, here)]
             types = list(TYPES)
-        nullable = self._rules.openapi and "null" in types
-        groups = self._groups(branch, [kind for kind in types if not (nullable and kind == "null")], values)
+        takes_null = self._rules.openapi and "null" in types
+        groups = self._groups(branch, [kind for kind in types if not (takes_null and kind == "null")], values)
         nodes = [self._typed(branch, group, values, here) for group in groups]
-        return [*nodes, {"type": "NULL"}] if nullable else nodes
+        return [*nodes, {"type": "NULL"}] if takes_null else nodes
 
     def _groups(self, branch: Node, types: list[str], values: list[Any] | None) -> list[list[str]]:
         """The types that can share a node."""
@@ -231,7 +235,7 @@ class _Writer:
             spelled = [kind.upper() for kind in types] if self._rules.openapi else types
             node["type"] = spelled[0] if len(types) == 1 else spelled
         if values is not None:
-            self._put_values(node, branch, [value for value in values if _fits(value, types)], words, here)
+            self._put_values(node, branch, [value for value in values if fits(value, types)], words, here)
         has = branch.keys()
         if (types is None and has & _OBJECT_PARTS) or "object" in (types or ()):
             self._put_object(node, branch, words, here)
@@ -327,7 +331,7 @@ class _Writer:
         self._properties += len(properties)
         if self._rules.all_required:
             needed = self._all_needed(properties, needed, here)
-        if properties or self._rules.properties_needed:
+        if properties or self._rules.closed or not (here.path or self._rules.openapi):
             node["properties"] = properties
         if needed or self._rules.all_required:
             node["required"] = needed
@@ -358,7 +362,7 @@ class _Writer:
         for name in properties:
             if name not in needed:
                 self._notes.add("a key that may be left out is there null instead", here.inner(name).path)
-                properties[name] = _nullable(properties[name])
+                properties[name] = nullable(properties[name])
         return list(properties)
 
     def _put_rest(self, node: Node, rest: Schema | None, words: list[str], here: _Here, *, opened: bool) -> None:
@@ -392,67 +396,14 @@ class _Writer:
             if not full:
                 self._say("items", items, words, here)
             items = None
-        if items not in (None, True, {}) or self._rules.items_needed:
+        if items is not None or self._rules.items_needed:
             node["items"] = self._node(True if items is None else items, here.inner("[]"))
+            if not node["items"] and not self._rules.items_needed:
+                del node["items"]
 
 
 def _inlined(node: Node) -> list[str]:
     """The definitions that a combination would be merged with."""
     names = [node["$ref"]] if "$ref" in node else []
-    for key in ("allOf", "anyOf", "oneOf"):
-        names += [name for member in node.get(key, ()) if isinstance(member, dict) for name in _inlined(member)]
-    return names
-
-
-def _fits(value: object, types: list[str] | None) -> bool:
-    if types is None:
-        return True
-    kinds = [kind.lower() for kind in types]
-    kind = kind_of(value)
-    return kind in kinds or ("integer" in kinds and kind == "number" and float(cast("float", value)).is_integer())
-
-
-def _types_of_values(values: list[Any], types: list[str] | None) -> list[str]:
-    found = list(dict.fromkeys(kind_of(value) for value in values))
-    numbers = [value for value in values if kind_of(value) == "number"]
-    whole = all(isinstance(value, int) for value in numbers) if types is None else "number" not in types
-    return ["integer" if kind == "number" and whole else kind for kind in found]
-
-
-def _nullable(node: Node) -> Node:
-    kinds = types_of(node)
-    if kinds is None:
-        members = node["anyOf"] if "anyOf" in node else [{key: v for key, v in node.items() if key != "description"}]
-        beside = {"description": node["description"]} if "description" in node else {}
-        return {**beside, "anyOf": union([*members, {"type": "null"}])}
-    if "null" in kinds:
-        return node
-    if "const" in node or {"object", "array"} & set(kinds):
-        inner = {key: value for key, value in node.items() if key not in ("title", "description")}
-        beside = {key: value for key, value in node.items() if key in ("title", "description")}
-        return {**beside, "anyOf": [inner, {"type": "null"}]}
-    return {**node, "type": [*kinds, "null"], **({"enum": [*node["enum"], None]} if "enum" in node else {})}
-
-
-def _ends(node: Node, defs: Node, seen: set[str], depth: int) -> bool:
-    """Whether some value of a written node is finite, in the cautious way that Moonshot's validator counts."""
-    if not node:
-        return True
-    if depth > 100:
-        return False
-    kinds = types_of(node) or []
-    if any(kind not in ("object", "array") for kind in kinds):
-        return True
-    if "array" in kinds and ("items" not in node or _ends(node["items"], defs, seen, depth + 1)):
-        return True
-    if "object" in kinds:
-        needed = [node["properties"][name] for name in node.get("required", ()) if name in node.get("properties", {})]
-        if not needed or any(_ends(inner, defs, seen, depth + 1) for inner in needed):
-            return True
-    if any(_ends(member, defs, seen, depth + 1) for member in node.get("anyOf", ())):
-        return True
-    name = node.get("$ref", "").removeprefix("#/$defs/")
-    if not name or name in seen:
-        return False
-    seen.add(name)
-    return _ends(defs[name], defs, seen, depth + 1)
+    members = [member for key in ("allOf", "anyOf", "oneOf") for member in cast("list[Schema]", node.get(key, []))]
+    return names + [name for member in members if not isinstance(member, bool) for name in _inlined(member)]

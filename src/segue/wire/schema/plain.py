@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from segue.wire.schema.document import ROOT, Document, leading_to, pointer_to, references
 from segue.wire.schema.notes import Notes
-from segue.wire.schema.read import ROOT, Document, leading_to, pointer_to, references
 from segue.wire.schema.rules import SchemaRules
 from segue.wire.schema.vocabulary import ANNOTATIONS, IN_LISTS, IN_MAPS, SINGLE, Node, Schema, types_of
 from segue.wire.schema.words import described, tell, told
@@ -38,16 +38,16 @@ class _Writer:
         self._rules = rules
         self._notes = notes
         self._defs_key = "definitions" if rules.draft == "7" else "$defs"
-        self._wanted: dict[str, None] = {}
+        self._wanted: list[str] = []
+        self._known: set[str] = set()
         self._weak = weak
         self.weaker: set[str] = set()
 
     def written(self) -> Node:
         root = self._definition(ROOT, "")
         defs: Node = {}
-        while missing := [name for name in self._wanted if name not in defs]:
-            for name in missing:
-                defs[name] = self._definition(name, f"$defs.{name}")
+        for name in self._wanted:  # grows while it is gone through
+            defs[name] = self._definition(name, f"$defs.{name}")
         kept = self._still_wanted(root, defs)
         return {**root, self._defs_key: kept} if kept else root
 
@@ -96,8 +96,9 @@ class _Writer:
 
     def _keyword(self, key: str, value: Any, path: str) -> Any:
         if key == "$ref":
-            if value in self._document.defs:
-                self._wanted.setdefault(value)
+            if value in self._document.defs and value not in self._known:
+                self._known.add(value)
+                self._wanted.append(value)
             self._notes.lost += value in self._weak
             return pointer_to(value, key=self._defs_key)
         if key in IN_MAPS:

@@ -8,20 +8,19 @@ anywhere, anchors, embedded `$id`s) become names of definitions, so whoever goes
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 from urllib.parse import unquote, urldefrag, urljoin
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from segue.wire.schema.document import ROOT, Document, inside
 from segue.wire.schema.notes import Notes
-from segue.wire.schema.vocabulary import ANNOTATIONS, IN_LISTS, IN_MAPS, SINGLE, Node, Schema, is_node
+from segue.wire.schema.vocabulary import ANNOTATIONS, IN_LISTS, IN_MAPS, SINGLE, Node, Schema, is_node, types_of
 
-__all__ = ["ROOT", "Document", "leading_to", "pointer_to", "read_document", "recursive", "references", "renamed"]
+__all__ = ["read_document"]
 
-ROOT = "#"
-"""The name of the whole document among its definitions."""
 _DEEPEST = 64
 _KNOWN_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 # Below draft 2019-09 whatever stands beside `$ref` says nothing.
@@ -34,100 +33,12 @@ _SILENT = frozenset(
     {"$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "$comment"}
     | {"$defs", "definitions", "nullable", "propertyOrdering", "discriminator", "xml", "externalDocs"}
 )
-_OLD_IN_MAPS = IN_MAPS | {"$defs", "definitions", "dependencies"}
-_OLD_SINGLE = SINGLE | {"additionalItems"}
 # A weaker schema in here makes the whole one stronger.
 _TURNED = frozenset({"not", "if", "oneOf", "contains"})
 
 
-class Document(Struct):
-    """A schema in 2020-12. The value of a `$ref` is a name of `defs`, or `#`, which is `root`."""
-
-    root: Schema
-    defs: dict[str, Schema]
-
-    def find(self, name: str) -> Schema:
-        return self.root if name == ROOT else self.defs[name]
-
-
-def pointer_to(name: str, *, key: str = "$defs") -> str:
-    """A name as it stands in a written schema."""
-    return name if name == ROOT else f"#/{key}/{name}"
-
-
 def read_document(raw: Mapping[str, Any], notes: Notes) -> Document:
     return _Reader(dict(raw), notes).document()
-
-
-def references(schema: Schema) -> Iterator[str]:
-    """The names that a schema refers to."""
-    if isinstance(schema, bool):
-        return
-    for key, value in schema.items():
-        if key == "$ref":
-            yield value
-        for inner in _inside(key, value):
-            yield from references(inner)
-
-
-def renamed(schema: Any, old: str, new: str) -> Any:
-    """A copy in which a definition is called by another name."""
-    if not isinstance(schema, dict):
-        return schema
-    copy: Node = {}
-    for key, value in cast("Node", schema).items():
-        if key == "$ref":
-            value = new if value == old else value
-        elif key in IN_MAPS:
-            value = {name: renamed(inner, old, new) for name, inner in value.items()}
-        elif key in IN_LISTS:
-            value = [renamed(inner, old, new) for inner in value]
-        elif key in SINGLE:
-            value = renamed(value, old, new)
-        copy[key] = value
-    return copy
-
-
-def recursive(document: Document) -> set[str]:
-    """The names from which a recursion is reached."""
-    leads = {name: set(references(document.find(name))) for name in (ROOT, *document.defs)}
-    back: dict[str, list[str]] = {}
-    for name, targets in leads.items():
-        for target in targets:
-            back.setdefault(target, []).append(name)
-    ended = [name for name, targets in leads.items() if not targets]
-    for name in ended:  # grows while it is gone through
-        for before in back.get(name, ()):
-            leads[before].discard(name)
-            if not leads[before]:
-                ended.append(before)
-    return {name for name, targets in leads.items() if targets}
-
-
-def leading_to(document: Document, names: set[str]) -> frozenset[str]:
-    """These names, and all from which one of them is reached."""
-    back: dict[str, list[str]] = {}
-    for name in (ROOT, *document.defs):
-        for target in set(references(document.find(name))):
-            back.setdefault(target, []).append(name)
-    found = list(names)
-    seen = set(names)
-    for name in found:  # grows while it is gone through
-        for before in back.get(name, ()):
-            if before not in seen:
-                seen.add(before)
-                found.append(before)
-    return frozenset(seen)
-
-
-def _inside(key: str, value: Any) -> list[Schema]:
-    if key in _OLD_IN_MAPS and isinstance(value, dict):
-        return [inner for inner in cast("Node", value).values() if is_node(inner)]
-    if key in _OLD_SINGLE and is_node(value):
-        return [value]
-    if (key in IN_LISTS or key == "items") and isinstance(value, list):
-        return [inner for inner in cast("list[Any]", value) if is_node(inner)]
-    return []
 
 
 class _Place(Struct, frozen=True):
@@ -162,6 +73,18 @@ class _Reader:
         self._names: dict[int, str] = {id(raw): ROOT}
         self._waiting: list[tuple[str, _Place]] = []
         self._taken: set[str] = {ROOT}
+        self._size = 0
+        self._special: dict[str, Callable[[Node, str, Any, _At], None]] = {
+            "type": self._type,
+            "items": self._items,
+            "additionalItems": self._items,
+            "exclusiveMinimum": self._bound,
+            "exclusiveMaximum": self._bound,
+            "minimum": self._plain_bound,
+            "maximum": self._plain_bound,
+            "example": self._example,
+            "dependencies": self._dependencies,
+        }
 
     def document(self) -> Document:
         root = self._node(self._raw, self._home, "", 0)
@@ -169,7 +92,7 @@ class _Reader:
         while self._waiting:
             name, place = self._waiting.pop(0)
             defs[name] = self._node(place.node, place.base, f"$defs.{name}", 0)
-        return Document(root, defs)
+        return Document(root, defs, self._size)
 
     # ------------------------------------------------------------------------------------------------- references
 
@@ -197,7 +120,7 @@ class _Reader:
             if isinstance(moving, str):
                 self._dynamic.setdefault(moving, []).append(_Place(node, own))
             for key, value in node.items():
-                open_nodes += [(inner, own) for inner in _inside(key, value) if isinstance(inner, dict)]
+                open_nodes += [(inner, own) for inner in inside(key, value) if isinstance(inner, dict)]
 
     def _target(self, key: str, ref: str, base: str) -> _Place | None:
         uri, fragment = urldefrag(ref)
@@ -228,7 +151,7 @@ class _Reader:
                 return None
             if isinstance(found, dict):
                 base = self._base_of(cast("Node", found), base)
-        return _Place(found, base) if is_node(found) else None
+        return _Place(found, base) if is_node(cast("object", found)) else None
 
     def _reference(self, key: str, ref: str, base: str, path: str) -> Schema:
         place = self._target(key, ref, base)
@@ -256,6 +179,7 @@ class _Reader:
     # ------------------------------------------------------------------------------------------------------ nodes
 
     def _node(self, raw: Any, base: str, path: str, depth: int) -> Schema:
+        self._size += 1
         if isinstance(raw, bool):
             return raw
         if not isinstance(raw, dict):
@@ -292,8 +216,9 @@ class _Reader:
         """One keyword that is no reference, as 2020-12 says it."""
         lost = self._notes.lost
         at = replace(at, path=f"{at.path}.{key}" if at.path else key)
-        if key in _SPECIAL:
-            _SPECIAL[key](self, node, key, value, at)
+        special = self._special.get(key)
+        if special is not None:
+            special(node, key, value, at)
         elif key in IN_MAPS or key in IN_LISTS or key in SINGLE:
             self._subschemas(node, key, value, at)
         elif key not in _SILENT:
@@ -315,8 +240,9 @@ class _Reader:
                 ordered = _ordered(value, at.raw.get("propertyOrdering") if key == "properties" else None)
                 node[key] = {name: self._inner(inner, at, f".{name}") for name, inner in ordered}
         elif key in IN_LISTS:
-            if self._lawful(key, isinstance(value, list) and bool(value), at):
-                node[key] = [self._inner(inner, at, f"[{index}]") for index, inner in enumerate(value)]
+            members = cast("list[Any]", value) if isinstance(value, list) else []
+            if self._lawful(key, bool(members), at):
+                node[key] = [self._inner(inner, at, f"[{index}]") for index, inner in enumerate(members)]
         elif self._lawful(key, is_node(value), at):
             node[key] = self._inner(value, at)
 
@@ -339,8 +265,8 @@ class _Reader:
             prefix = [self._inner(item, at, f"[{index}]") for index, item in enumerate(cast("list[Any]", value))]
             if prefix and "prefixItems" not in at.raw:
                 node["prefixItems"] = prefix
-        elif key == ("additionalItems" if tuples else "items") and self._lawful(key, is_node(value), at):
-            node["items"] = self._inner(value, at)
+        elif key == ("additionalItems" if tuples else "items"):
+            self._subschemas(node, "items", value, at)
 
     def _bound(self, node: Node, key: str, value: Any, at: _At) -> None:
         """`exclusiveMinimum: true`, which draft 4 had, takes the bound's own place."""
@@ -366,19 +292,6 @@ class _Reader:
                 node.setdefault("dependentRequired", {})[name] = needed
 
 
-_SPECIAL: dict[str, Callable[[_Reader, Node, str, Any, _At], None]] = {
-    "type": _Reader._type,
-    "items": _Reader._items,
-    "additionalItems": _Reader._items,
-    "exclusiveMinimum": _Reader._bound,
-    "exclusiveMaximum": _Reader._bound,
-    "minimum": _Reader._plain_bound,
-    "maximum": _Reader._plain_bound,
-    "example": _Reader._example,
-    "dependencies": _Reader._dependencies,
-}
-
-
 def _joined(base: str, uri: str) -> str:
     try:
         return urljoin(base, uri)
@@ -388,7 +301,7 @@ def _joined(base: str, uri: str) -> str:
 
 def _ordered(properties: Node, order: Any) -> list[tuple[str, Any]]:
     """Gemini's `propertyOrdering` is the order of the properties."""
-    first = [name for name in order if isinstance(name, str)] if isinstance(order, list) else []
+    first = [name for name in cast("list[Any]", order) if isinstance(name, str)] if isinstance(order, list) else []
     names = dict.fromkeys([name for name in first if name in properties] + list(properties))
     return [(name, properties[name]) for name in names]
 
@@ -396,7 +309,7 @@ def _ordered(properties: Node, order: Any) -> list[tuple[str, Any]]:
 def _nullable(node: Node) -> Node:
     """OpenAPI's `nullable: true`."""
     if "type" in node and not node.keys() & {"const", "allOf", "anyOf", "oneOf", "not", "$ref"}:
-        types = node["type"] if isinstance(node["type"], list) else [node["type"]]
+        types = types_of(node) or []
         node["type"] = types if "null" in types else [*types, "null"]
         if "enum" in node and None not in node["enum"]:
             node["enum"] = [*node["enum"], None]

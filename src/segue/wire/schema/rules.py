@@ -63,7 +63,6 @@ class SchemaRules(Struct, frozen=True):
     """What a key of `properties` must match."""
     slash_in_defs: bool = True
     items_needed: bool = False
-    properties_needed: bool = False
     required_declared: bool = False
     terminating: bool = False
     """Whether a recursion that has to go on for ever is looked for and refused."""
@@ -71,6 +70,8 @@ class SchemaRules(Struct, frozen=True):
     closed: bool = False
     """Whether every object must say that it has no other keys."""
     all_required: bool = False
+    object_answers: bool = True
+    """Whether the schema of an answer must be one of an object, as that of parameters must."""
     openapi: bool = False
     """`nullable` and types in capitals, as OpenAPI 3.0 has them."""
     depth: int = 40
@@ -90,12 +91,11 @@ PLAIN = SchemaRules("plain")
 QWEN = PLAIN
 
 # Errors seen: «schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'const'/'not' at the top
-# level», «array schema missing items», «object schema missing properties».
+# level», «array schema missing items», «object schema missing properties» (which all but OpenAPI get at the top).
 OPENAI = SchemaRules(
     "openai",
     refused_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"},
     items_needed=True,
-    properties_needed=True,
 )
 # Its validator answers with the same sentences («schema must be a JSON Schema of 'type: "object"'»).
 DEEPSEEK = replace(OPENAI, name="deepseek")
@@ -113,7 +113,6 @@ OPENAI_STRICT = SchemaRules(
     enum_limit=1000,
     plain_patterns=True,
     items_needed=True,
-    properties_needed=True,
     closed=True,
     all_required=True,
     depth=10,
@@ -130,9 +129,7 @@ DEEPSEEK_STRICT = replace(
 
 # ANT-36. Errors seen: «input_schema does not support oneOf, allOf, or anyOf at the top level», «It must match JSON
 # Schema draft 2020-12», «Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'».
-ANTHROPIC = SchemaRules(
-    "anthropic", refused_at_top=_COMBINATIONS | {"$ref"}, property_names=r"[a-zA-Z0-9_.-]{1,64}", properties_needed=True
-)
+ANTHROPIC = SchemaRules("anthropic", refused_at_top=_COMBINATIONS | {"$ref"}, property_names=r"[a-zA-Z0-9_.-]{1,64}")
 # Page «Structured outputs», JSON Schema limitations; `output_config.format` and strict tools.
 ANTHROPIC_STRICT = SchemaRules(
     "anthropic-strict",
@@ -142,7 +139,6 @@ ANTHROPIC_STRICT = SchemaRules(
     formats=frozenset({"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}),
     enums=_LITERALS,
     property_names=r"[a-zA-Z0-9_.-]{1,64}",
-    properties_needed=True,
     longest_min_items=1,
     closed=True,
 )
@@ -157,6 +153,7 @@ GEMINI = SchemaRules(
     refs="inline",
     enums=frozenset({"number", "string"}),
     required_declared=True,
+    object_answers=False,
 )
 # `parameters`: the message `Schema`. Errors seen: «items: missing field», «only allowed for OBJECT type», «property is
 # not defined», «specified other fields alongside any_of», «enum: only allowed for STRING type», «enum[0]: cannot be
@@ -176,6 +173,7 @@ GEMINI_OPENAPI = SchemaRules(
     formats=frozenset({"date-time", "enum", "float", "double", "int32", "int64"}),
     items_needed=True,
     required_declared=True,
+    object_answers=False,
     openapi=True,
 )
 

@@ -66,7 +66,7 @@ def is_node(value: object) -> bool:
 def types_of(node: Node) -> list[str] | None:
     """The types that a node names; None is every type."""
     said: Any = node.get("type")
-    return said if said is None or isinstance(said, list) else [said]
+    return cast("list[str] | None", said) if said is None or isinstance(said, list) else [said]
 
 
 def kind_of(value: object) -> str:
