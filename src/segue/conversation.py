@@ -14,6 +14,7 @@ from segue.canonical.history import History, Interaction, bound_to
 from segue.canonical.jsontext import plain, read_object, write
 from segue.canonical.request import Options, Reply, Request, Tool
 from segue.convert import Body, parse_reply, policy_of, say
+from segue.declarations import parse_tool
 from segue.errors import InputError
 from segue.models import identify
 from segue.render.demands import TEXTS
@@ -287,11 +288,7 @@ def _declared(tool: Tool | Mapping[str, Any], position: int) -> Tool:
         return tool
     if not isinstance(tool, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError("a tool's declaration must be an object", path=f"tools[{position}]")
-    wire = WIRES["openai-chat" if "function" in tool or "custom" in tool else "anthropic"]
-    try:
-        return wire.parse_request({"messages": [], "tools": [plain(tool)]}).tools[0]
-    except InputError as error:
-        raise InputError(error.message, path=error.path.replace("tools[0]", f"tools[{position}]")) from None
+    return parse_tool(tool, position)
 
 
 def _reply_source(value: Mapping[str, Any]) -> str:

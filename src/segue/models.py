@@ -49,6 +49,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "qwq": ("qwen", "qwq"),
     "gpt": ("gpt", ""),
     "chatgpt": ("gpt", "chatgpt"),
+    "codex": ("gpt", "codex"),
     "o": ("gpt", "o"),
     "llama": ("llama", ""),
     "glm": ("glm", ""),
@@ -57,11 +58,16 @@ _WORDS: dict[str, tuple[str, str]] = {
 _CLAUDE_LINES = frozenset({"opus", "sonnet", "haiku", "fable", "instant", "mythos"})
 _TOKEN = re.compile(r"[a-z]+|\d+")
 _ALWAYS_THINKS_FROM = {"kimi": (2, 5)}
+# The revision at the end of a Bedrock id says nothing of the model.
+_REVISION = re.compile(r"-v\d+:\d+$")
+
+
+_UNITS = frozenset({"k", "b", "m", "x"})
 
 
 def _tokens(name: str) -> list[str]:
     """Words and numbers of the last path segment, `kimik2` taken apart as `kimi k 2`."""
-    tail = name.lower().rsplit("/", 1)[-1]
+    tail = _REVISION.sub("", name.lower().rsplit("/", 1)[-1])
     return _TOKEN.findall(tail.replace("kimik", "kimi k"))
 
 
@@ -71,7 +77,7 @@ def _version(tokens: list[str], start: int) -> tuple[int, ...]:
     for position in range(start, len(tokens)):
         token = tokens[position]
         unit = tokens[position + 1] if position + 1 < len(tokens) else ""
-        if token.isdigit() and len(token) <= 2 and unit not in ("k", "b", "m") and not token.startswith("0"):
+        if token.isdigit() and len(token) <= 2 and unit not in _UNITS and not token.startswith("0"):
             found.append(int(token))
         elif token == "0" and found:
             found.append(0)
@@ -114,6 +120,8 @@ def _identify(name: str) -> Model:
         line = kimi_line or line
         position = tokens.index("k") if kimi_line else position
     version = _version(tokens, position)
+    if family == "gpt" and version == (35,):
+        version = (3, 5)  # Azure's names have no dots
     thinking = "thinking" in tokens or "reasoner" in tokens
     if family in _ALWAYS_THINKS_FROM and line.startswith("k"):
         thinking = thinking or version >= _ALWAYS_THINKS_FROM[family]
