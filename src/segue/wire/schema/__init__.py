@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from segue.canonical.jsontext import read_object, write
 from segue.canonical.request import ResponseFormat, Tool
 from segue.render.report import Kind, Report
+from segue.wire.schema.back import without_forced_nulls
 from segue.wire.schema.document import ROOT, Document, references, renamed
 from segue.wire.schema.merge import Merger, united
 from segue.wire.schema.narrow import UnfitError, written_narrow
@@ -28,7 +29,7 @@ from segue.wire.schema.rules import PLAIN, SchemaRules
 from segue.wire.schema.vocabulary import ANNOTATIONS, COMBINATORS, Node, Schema, types_of
 from segue.wire.schema.words import described, tell, told
 
-__all__ = ["SchemaRules", "fitted", "fitted_format", "fitted_tool", "read_schema"]
+__all__ = ["SchemaRules", "fitted", "fitted_format", "fitted_tool", "read_schema", "without_forced_nulls"]
 
 
 def read_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
