@@ -411,6 +411,13 @@ def kimi_complaints(schema: Schema) -> Iterator[str]:
                 yield f"{path}: a slash in {name!r}"
         if "enum" in node and len({type(value) for value in node["enum"]} - {float}) > 1:
             yield f"{path}: an enum of mixed types"
+        if any(own & {"description", "title"} & member.keys() for member in node.get("anyOf", ())):
+            yield f"{path}: conflicting keywords found in anyOf with parent"
+        for low, high in (("minimum", "maximum"), ("minLength", "maxLength"), ("minItems", "maxItems")):
+            if low in node and high in node and node[low] > node[high]:
+                yield f"{path}: {low} cannot be greater than {high}"
+        if path.count("/properties/") > 30:
+            yield f"{path}: schema depth exceeds maximum limit of 30"
 
 
 WALKS: dict[str, Callable[[Schema], Iterator[str]]] = {

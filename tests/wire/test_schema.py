@@ -393,6 +393,12 @@ def test_no_parameters(row: SchemaRules, empty: dict[str, Any] | None) -> None:
 # ----------------------------------------------------------------------------------------------------- single targets
 
 
+def test_what_no_value_fits_is_no_alternative():
+    node = {"anyOf": [{"not": {}}, {"type": "string"}, False]}
+    for row in (KIMI, GEMINI):
+        assert properties({"a": node}, row)["a"] == {"type": "string"}
+
+
 def test_a_key_that_anthropic_can_not_spell_is_told_and_still_valid():
     schema = {"type": "object", "properties": {"$top": {"type": "integer"}, "q": {}}, "additionalProperties": False}
     out, said = fit(schema, ANTHROPIC)
@@ -446,6 +452,15 @@ def test_kimi_puts_types_into_the_alternatives():
     mixed = {"enum": ["a", 1, None]}
     assert properties({"a": mixed}, KIMI)["a"] == {
         "anyOf": [{"type": "string", "enum": ["a"]}, {"type": "integer", "enum": [1]}, {"type": "null"}]
+    }
+
+
+def test_kimi_says_a_thing_once():
+    node = {"type": ["string", "null"], "format": "date", "description": "When.", "title": "T"}
+    assert properties({"a": node}, KIMI)["a"] == {
+        "title": "T",
+        "description": "When. (format date)",
+        "anyOf": [{"type": "string"}, {"type": "null"}],
     }
 
 

@@ -30,6 +30,12 @@ _NUMBER_FORMATS = frozenset({"float", "double", "int32", "int64"})
 _OBJECT_PARTS = frozenset({"properties", "patternProperties", "additionalProperties", "required"})
 _ARRAY_PARTS = frozenset({"prefixItems", "items"})
 _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
+_RANGES = (
+    ("minimum", "maximum"),
+    ("minLength", "maxLength"),
+    ("minItems", "maxItems"),
+    ("minProperties", "maxProperties"),
+)
 _HANDLED = _OBJECT_PARTS | _ARRAY_PARTS | _BOUNDS | ANNOTATIONS | {"type", "enum", "const"}
 
 
@@ -98,7 +104,7 @@ class _Writer:
             return self._anything({}, [] if schema else ["no value fits here"])
         outer = {key: value for key, value in schema.items() if key in ANNOTATIONS}
         inner = {key: value for key, value in schema.items() if key not in ANNOTATIONS}
-        if self.room < 0 or here.level > _DEEPEST or here.objects > self._rules.depth:
+        if self.room < 0 or here.level > _DEEPEST or here.objects >= self._rules.depth:
             self._notes.add("too large or too deep: anything is taken there", here.path)
             return self._anything(outer, [tell(inner, 1)])
         if inner.keys() == {"$ref"}:
@@ -149,6 +155,8 @@ class _Writer:
         if beside.keys() - self._rules.beside_any_of:
             words = beside.get("description")
             return {"anyOf": [described(flat[0], [words] if words else []), *flat[1:]]}
+        if self._rules.said_once:
+            flat, beside = _said_above(flat, beside)
         return {**beside, "anyOf": flat}
 
     def _without_null(self, nodes: list[Node]) -> list[Node]:
@@ -246,6 +254,10 @@ class _Writer:
                 self._put_bound(node, key, branch[key], types, words, here)
             elif key not in _HANDLED and about(key, types):
                 self._put(node, key, branch[key], types, words, here)
+        for low, high in _RANGES:
+            if low in node and high in node and node[low] > node[high]:
+                words += [told(low, node.pop(low)), told(high, node.pop(high))]
+                self._notes.add(f"`{low}` and `{high}`, which contradict each other, are told in words", here.path)
         outer = {key: value for key, value in branch.items() if key in ANNOTATIONS}
         return self._annotated(described(node, words), outer, here)
 
@@ -400,6 +412,13 @@ class _Writer:
             node["items"] = self._node(True if items is None else items, here.inner("[]"))
             if not node["items"] and not self._rules.items_needed:
                 del node["items"]
+
+
+def _said_above(members: list[Node], beside: Node) -> tuple[list[Node], Node]:
+    """Members without what stands beside them; their words go up there."""
+    words = [member["description"] for member in members if "description" in member]
+    kept = [{key: value for key, value in member.items() if key not in beside} for member in members]
+    return union(kept), described(beside, words if "description" in beside else [])
 
 
 def _inlined(node: Node) -> list[str]:

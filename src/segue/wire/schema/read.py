@@ -33,6 +33,7 @@ _SILENT = frozenset(
     {"$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "$comment"}
     | {"$defs", "definitions", "nullable", "propertyOrdering", "discriminator", "xml", "externalDocs"}
 )
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 # A weaker schema in here makes the whole one stronger.
 _TURNED = frozenset({"not", "if", "oneOf", "contains"})
 
@@ -189,28 +190,32 @@ class _Reader:
             self._notes.add(f"nested deeper than {_DEEPEST} levels: anything is taken there", path)
             return True
         raw = cast("Node", raw)
-        base = self._base_of(raw, base)
+        at = _At(raw, self._base_of(raw, base), path, depth)
         lost = self._notes.lost
         node: Node = {}
-        parts: list[Schema] = []
+        alone = self._lone_ref and isinstance(raw.get("$ref"), str)
         for key, value in raw.items():
-            if key in ("$ref", "$dynamicRef", "$recursiveRef"):
-                if not isinstance(value, str):
-                    self._notes.add(f"`{key}` is not valid and left out", path)
-                else:
-                    parts.append(self._reference(key, value, base, path))
-            elif not (self._lone_ref and isinstance(raw.get("$ref"), str) and key not in ANNOTATIONS):
-                self._keyword(node, key, value, _At(raw, base, path, depth))
-        for part in parts:
-            if isinstance(part, dict) and "$ref" not in node:
-                node["$ref"] = part["$ref"]
-            elif part is not True:
-                node["allOf"] = [*node.get("allOf", []), part]
+            if key not in _REFERENCES and (not alone or key in ANNOTATIONS):
+                self._keyword(node, key, value, at)
+        for key in _REFERENCES:
+            if key in raw:
+                self._refer(node, key, raw[key], at)
         if self._notes.lost > lost:
             # They look at what the others say.
             node.pop("unevaluatedProperties", None)
             node.pop("unevaluatedItems", None)
+        if node.get("not") in (True, {}):
+            return False
         return _nullable(node) if raw.get("nullable") is True else node
+
+    def _refer(self, node: Node, key: str, value: Any, at: _At) -> None:
+        if not self._lawful(key, isinstance(value, str), at):
+            return
+        target = self._reference(key, value, at.base, at.path)
+        if isinstance(target, dict) and "$ref" not in node:
+            node["$ref"] = target["$ref"]
+        elif target is not True:
+            node["allOf"] = [*node.get("allOf", []), target]
 
     def _keyword(self, node: Node, key: str, value: Any, at: _At) -> None:
         """One keyword that is no reference, as 2020-12 says it."""

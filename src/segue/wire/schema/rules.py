@@ -49,6 +49,8 @@ class SchemaRules(Struct, frozen=True):
     recursion: bool = True
     beside_ref: frozenset[str] = frozenset()
     beside_any_of: frozenset[str] = frozenset({"description", "title"})
+    said_once: bool = False
+    """Whether what stands beside `anyOf` may not stand in one of its members as well."""
     type_lists: Literal["free", "scalars", "bare", "none"] = "free"
     """Where `type` may be a list: anywhere, for scalars, without further keywords, or nowhere."""
     anything: Literal["empty", "types", "branches"] = "empty"
@@ -187,6 +189,7 @@ KIMI = SchemaRules(
     | {"additionalProperties", "title", "default", "pattern", "minLength", "maxLength", "minimum", "maximum"}
     | {"minItems", "maxItems"},
     refused_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"},
+    said_once=True,
     type_lists="bare",
     anything="types",
     enums=frozenset({"number", "string"}),
