@@ -12,6 +12,10 @@ HERE   := $(shell printf '%s' '$(CURDIR)' | cksum | cut -d ' ' -f 1)
 MADE   := $(VENV)/made-$(HERE)
 READY  := $(VENV)/ready-$(HERE)
 
+# A second environment with an older judge of Mistral; everything else it takes from the first.
+OLD      := $(VENV)-mistral
+OLD_PINS := tests/conformance/mistral-common-1.11.txt
+
 export TMPDIR := $(CURDIR)/$(VENV)/tmp
 
 .DEFAULT_GOAL := help
@@ -21,7 +25,7 @@ export TMPDIR := $(CURDIR)/$(VENV)/tmp
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(READY)-dev ## make .venv with the package and all test tools (once; again when the pins change)
+setup: $(READY)-dev $(OLD)/ready-$(HERE) ## make .venv with the package and all test tools (once; again when the pins change)
 
 demo: $(READY) ## carry one tool conversation through every wire, judged at each step
 	@$(BIN)/segue demo
@@ -59,7 +63,7 @@ pins: ## take the newest version of everything into constraints.txt
 	@mv constraints.new constraints.txt && rm -rf $(VENV)-pins
 
 clean: ## remove all that was made: .venv, caches, builds
-	@rm -rf $(VENV) $(VENV)-pins dist build .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(VENV)-pins $(OLD) dist build .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find src tests benchmarks docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(MADE):
@@ -79,3 +83,11 @@ $(READY)-dev: $(PINS) | $(MADE)
 	@echo "installing segue and its test tools into $(VENV)"
 	@$(PIP) -e '.[dev]'
 	@touch $(READY) $@
+
+$(OLD)/ready-$(HERE): $(OLD_PINS) | $(READY)-dev
+	@echo "installing an older mistral-common into $(OLD)"
+	@rm -rf $(OLD) && $(BIN)/python -m venv --without-pip $(OLD)
+	@$(BIN)/python -m pip --disable-pip-version-check --python $(OLD)/bin/python install -qq --no-deps -r $(OLD_PINS)
+	@$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+	  > "$$($(OLD)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/first.pth"
+	@touch $@

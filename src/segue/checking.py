@@ -19,14 +19,13 @@ def check(
 ) -> Verdict:
     """The verdict on a finished request body: true if it would be accepted, iterable over the violations.
 
+    `profile` names a server that speaks `openai-chat` with rules of its own, such as `vllm` or `groq`.
     A body that is not this API's at all is an `InputError`.
     """
     if api not in apis():
         raise InputError(f"{api!r} is not a known API; known are {', '.join(apis())}", path="api")
-    if profile is not None:
-        raise InputError(f"{profile!r} is not a known profile of {api}; it has none", path="profile")
     value, _ = read_object(body)
     other = speaks_against(value, api)
     if other is not None:
         raise InputError(f"this is a body of {other}, not of {api}")
-    return judge(value, api, model=model)
+    return judge(value, api, model=model, profile=profile)

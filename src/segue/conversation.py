@@ -14,7 +14,7 @@ from segue.canonical.history import History, Interaction, bound_to
 from segue.canonical.jsontext import plain, read_object, write
 from segue.canonical.request import Options, Reply, Request, Tool
 from segue.convert import Body, parse_reply, policy_of, say
-from segue.declarations import parse_tool
+from segue.declarations import parse_declaration
 from segue.errors import InputError
 from segue.models import identify
 from segue.render.demands import TEXTS
@@ -29,7 +29,8 @@ __all__ = ["Conversation", "Rendered"]
 
 Content = str | Block | Sequence[Block] | Sequence[Mapping[str, Any]]
 
-_PART_TYPES = frozenset({"text", "image_url", "input_audio", "file", "image", "document"})
+_RESPONSES_PARTS = frozenset({"input_text", "input_image", "input_file"})
+_PART_TYPES = frozenset({"text", "image_url", "input_audio", "file", "image", "document", *_RESPONSES_PARTS})
 
 
 class Rendered:
@@ -80,7 +81,7 @@ class Conversation:
 
     @tools.setter
     def tools(self, declarations: Sequence[Tool | Mapping[str, Any]]) -> None:
-        self._set(tools=tuple(_declared(tool, position) for position, tool in enumerate(declarations)))
+        self._set(tools=tuple(tool for at, given in enumerate(declarations) for tool in _declared(given, at)))
 
     @property
     def options(self) -> Options:
@@ -278,23 +279,30 @@ def _blocks(content: Content) -> tuple[Block, ...]:
     if not _are_parts(content):
         raise InputError("text, blocks or content parts were expected", path="content")
     parts = cast("list[dict[str, Any]]", plain(content))
-    wire = WIRES["anthropic" if any("source" in part for part in parts) else "openai-chat"]
-    return wire.parse_request({"messages": [{"role": "user", "content": parts}]}).messages[0].blocks
+    if any(part["type"] in _RESPONSES_PARTS for part in parts):
+        wire, root = WIRES["openai-responses"], "input"
+    else:
+        wire, root = WIRES["anthropic" if any("source" in part for part in parts) else "openai-chat"], "messages"
+    return wire.parse_request({root: [{"role": "user", "content": parts}]}).messages[0].blocks
 
 
-def _declared(tool: Tool | Mapping[str, Any], position: int) -> Tool:
-    """A tool as any API declares it."""
+def _declared(tool: Tool | Mapping[str, Any], position: int) -> tuple[Tool, ...]:
+    """A tool as any API declares it; one object of Gemini's declares several."""
     if isinstance(tool, Tool):
-        return tool
+        return (tool,)
     if not isinstance(tool, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError("a tool's declaration must be an object", path=f"tools[{position}]")
-    return parse_tool(tool, position)
+    return parse_declaration(tool, position)
 
 
 def _reply_source(value: Mapping[str, Any]) -> str:
     if "choices" in value:
         family = identify(value.get("model") if isinstance(value.get("model"), str) else None).family
         return family if family in WIRES else "openai-chat"
+    if "candidates" in value or "promptFeedback" in value:
+        return "gemini"
+    if value.get("object") == "response" or isinstance(value.get("output"), list):
+        return "openai-responses"
     if value.get("type") == "message" or isinstance(value.get("content"), list):
         return "anthropic"
     raise InputError("this is not a reply of a known API; name `source` if it is one")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, get_args, get_type_hints
+from typing import Any, cast, get_args, get_type_hints
 
 import msgspec
 
-from segue.canonical.blocks import Block, Message, Opaque, ToolCall, ToolResponse, calls_of, responses_of
+from segue.canonical.blocks import Block, Message, Opaque, Text, ToolCall, ToolResponse, calls_of, responses_of
 from segue.canonical.jsontext import read_object, write
 from segue.canonical.pairing import Pairer
 from segue.canonical.request import Reply, Request
@@ -24,6 +24,7 @@ from segue.wire.detect import detect_source, speaks_against
 from segue.wire.formats import scheme_for
 from segue.wire.idmap import IdMap
 from segue.wire.names import NameMap, NameRule
+from segue.wire.profiles import profiled
 from segue.wire.registry import WIRES, find
 from segue.wire.tools import free_text_back, strict_back
 
@@ -119,14 +120,17 @@ def convert(
     """A request body of one API as a body that another one takes, with a report of each decision.
 
     `source` None is told by the body's shape, then by its model's name. `model` is the target's; without one the
-    body's own is kept at home and left out abroad.
+    body's own is kept at home and left out abroad. `profile` names a server that speaks openai-chat in its own way.
     """
     policy = policy_of(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans)
     value, surrogates = read_object(body)
     target_wire = find(target, argument="target")
-    if profile is not None:
-        raise InputError(f"{profile!r} is not a known profile of {target}; it has none", path="profile")
     source_wire = find(source, argument="source") if source is not None else WIRES[detect_source(value)]
+    if profile is not None:
+        # What a body of the same API must be mended of, the server's own rules decide.
+        home = source_wire is target_wire
+        target_wire = _with_profile(target_wire, profile)
+        source_wire = target_wire if home else source_wire
     other = speaks_against(value, source_wire.name)
     if other is not None:
         raise InputError(f"this is a body of {other}, not of {source_wire.name}")
@@ -140,6 +144,12 @@ def convert(
             report.add("model", f"the model {request.model!r} is not one of {target}: left out", subject=request.model)
     transcript, said = say(request, target_wire, report, policy, model=model, tool_format=tool_format, fetch=fetch)
     return Converted(request, source_wire, target_wire, transcript, said)
+
+
+def _with_profile(wire: Wire, profile: str) -> Wire:
+    if wire.name != "openai-chat":
+        raise InputError(f"{wire.name} has no profiles; servers that speak openai-chat have", path="profile")
+    return profiled(profile)
 
 
 def say(
@@ -159,7 +169,7 @@ def say(
     transcript = render(request, wire.demands(known), policy, report, model=model)
     rule = wire.names(known)
     _report_unsaid(request, wire, report)
-    names = NameMap(rule.at_home() if transcript.home else rule)
+    names = NameMap(rule.at_home(tool.name for tool in transcript.tools) if transcript.home else rule)
     spell: Callable[[str], str] = names.render
     ids = IdMap.project(transcript, scheme, spell)
     body = wire.render_request(transcript, Projection(ids, names, report, fetch))
@@ -179,24 +189,41 @@ def _report_unsaid(request: Request, target: Wire, report: Report) -> None:
     """What only the API that a value came from has a word for: left out elsewhere, and said so once for each key."""
     native = request.native
     if native is not None and native.api != target.name and native.api in WIRES:
-        for key in sorted(native.fragment.keys() - WIRES[native.api].body_keys):
-            if native.fragment[key] not in _SAYS_NOTHING:
-                report.add("dropped", f"`{key}` is not carried over to {target.name}", subject=key, fault="projection")
+        for key in sorted(_unknown(native.fragment, WIRES[native.api].body_keys)):
+            report.add("dropped", f"`{key}` is not carried over to {target.name}", subject=key, fault="projection")
     unsaid: Counter[str] = Counter()
     items = [item for message in request.messages for item in (message, *message.blocks) if not _told_otherwise(item)]
     for item in (*request.system, *items):
         native = item.native
         if native is not None and native.api != target.name and native.api in WIRES:
-            for key in native.fragment.keys() - WIRES[native.api].item_keys:
-                unsaid[key] += native.fragment[key] not in _SAYS_NOTHING
+            known = WIRES[native.api].item_keys
+            unsaid.update(key for fragment in _fragments(item) for key in _unknown(fragment, known))
     for key, count in sorted(unsaid.items()):
-        if count:
-            report.add(
-                "dropped",
-                f"`{key}` of {count} items is not carried over to {target.name}",
-                subject=key,
-                fault="projection",
-            )
+        report.add(
+            "dropped", f"`{key}` of {count} items is not carried over to {target.name}", subject=key, fault="projection"
+        )
+
+
+def _fragments(item: Message | Block) -> Iterator[Mapping[str, Any]]:
+    """The fragment of a value; of a text also the part that an item of its API holds it in."""
+    if item.native is None:
+        return
+    yield item.native.fragment
+    parts = item.native.fragment.get("content") if isinstance(item, Text) else None
+    if isinstance(parts, list):
+        yield from (part for part in cast("list[Any]", parts) if isinstance(part, dict))
+
+
+def _unknown(fragment: Mapping[str, Any], known: frozenset[str]) -> Iterator[str]:
+    """Keys of a fragment that say something and that nobody speaks for; `text.format` speaks for one key of `text`."""
+    for key, value in fragment.items():
+        if key in known or value in _SAYS_NOTHING:
+            continue
+        inner = frozenset(name.removeprefix(f"{key}.") for name in known if name.startswith(f"{key}."))
+        if inner and isinstance(value, dict):
+            yield from (f"{key}.{name}" for name in _unknown(cast("dict[str, Any]", value), inner))
+        else:
+            yield key
 
 
 def _told_otherwise(item: Message | Block) -> bool:
@@ -209,12 +236,18 @@ def parse_reply(wire: Wire, data: Body) -> Reply:
     """A provider's answer. What is wrong with it is the provider's fault."""
     try:
         value, _ = read_object(data)
-        if isinstance(value.get("error"), dict):
+        if _is_error(value):
             error = wire.parse_error(0, value)
             raise RemoteProtocolError(f"{wire.name} answered with an error: {error.kind}: {error.message}")
         return wire.parse_reply(value)
     except InputError as error:
         raise RemoteProtocolError(f"not a reply of {wire.name}: {error}") from None
+
+
+def _is_error(value: Mapping[str, Any]) -> bool:
+    """Whether this is an error body: under `error`, or as such, or as a list of what was wrong with the request."""
+    flat = str(value.get("object")).lower() == "error" or isinstance(value.get("detail"), list)
+    return isinstance(value.get("error"), dict) or flat
 
 
 def policy_of(**chosen: str) -> Policy:

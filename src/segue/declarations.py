@@ -18,7 +18,7 @@ from segue.wire.idmap import IdMap
 from segue.wire.names import NameMap
 from segue.wire.registry import WIRES, find
 
-__all__ = ["ConvertedTools", "convert_tools", "parse_tool"]
+__all__ = ["ConvertedTools", "convert_tools", "parse_declaration"]
 
 # A tool format that is no name of a wire.
 _WIRE_OF_FORMAT = {"openai": "openai-chat"}
@@ -90,12 +90,9 @@ def convert_tools(
     return ConvertedTools(_declared(parsed, wire, model, report), report, wire.name)
 
 
-def parse_tool(declaration: Mapping[str, Any], position: int = 0) -> Tool:
-    """One tool as any API declares it."""
-    found = _parse(plain(declaration), position, None)
-    if len(found) != 1:
-        raise InputError(f"one tool was expected, this declares {len(found)}", path=f"tools[{position}]")
-    return found[0]
+def parse_declaration(declaration: Mapping[str, Any], position: int) -> tuple[Tool, ...]:
+    """A declaration as any API writes it; one object of Gemini's declares several tools."""
+    return _parse(plain(declaration), position, None)
 
 
 def _parse(entry: object, position: int, wire: Wire | None) -> tuple[Tool, ...]:

@@ -16,13 +16,19 @@ __all__ = ["Model", "identify", "same_model"]
 
 
 class Model(msgspec.Struct, frozen=True):
-    """What a name says. `version` is `()` where the name has none; compare it with tuples: `(4, 6)`."""
+    """What a name says. `version` is `()` where the name has none; compare it with tuples: `(4, 6)`.
+
+    A name that always means the newest model (`gemini-flash-latest`) has a version above all others.
+    """
 
     name: str
     family: str = ""
     line: str = ""
     version: tuple[int, ...] = ()
     thinking: bool = False
+    """Whether it thinks unless it is told not to."""
+    generation: int = 0
+    """The tokenizer of a Mistral model (3, 7, 11, 13, 15), whose rules its API holds to; 0 where no name tells it."""
 
     def at_least(self, *version: int) -> bool:
         """Whether the version is known and not older than this."""
@@ -38,6 +44,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "gemma": ("gemma", ""),
     "mistral": ("mistral", ""),
     "mixtral": ("mistral", "mixtral"),
+    "mathstral": ("mistral", "mathstral"),
     "devstral": ("mistral", "devstral"),
     "codestral": ("mistral", "codestral"),
     "pixtral": ("mistral", "pixtral"),
@@ -47,6 +54,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "deepseek": ("deepseek", ""),
     "qwen": ("qwen", ""),
     "qwq": ("qwen", "qwq"),
+    "qvq": ("qwen", "qvq"),
     "gpt": ("gpt", ""),
     "chatgpt": ("gpt", "chatgpt"),
     "codex": ("gpt", "codex"),
@@ -56,12 +64,25 @@ _WORDS: dict[str, tuple[str, str]] = {
     "grok": ("grok", ""),
 }
 _CLAUDE_LINES = frozenset({"opus", "sonnet", "haiku", "fable", "instant", "mythos"})
+_NEWEST = (99,)
 _TOKEN = re.compile(r"[a-z]+|\d+")
-_ALWAYS_THINKS_FROM = {"kimi": (2, 5)}
+_ALWAYS_THINKS_FROM = {"kimi": (2, 5), "deepseek": (4,), "qwen": (3, 5)}
+_THINKING_WORDS = frozenset({"thinking", "reasoner", "magistral", "qwq", "qvq"})
+
+_MISTRAL_LINES = frozenset({"tiny", "small", "medium", "large", "nemo", "saba"})
+_MISTRAL_STAMP = re.compile(r"2[3-9](?:0[1-9]|1[0-2])")
+# From which month (2512) or version on a Mistral model has which tokenizer, the newest first.
+_BY_MONTH = ((2603, 15), (2509, 13), (2506, 11), (2411, 7), (0, 3))
+_BY_VERSION: dict[str, tuple[tuple[tuple[int, ...], int], ...]] = {
+    "small": (((4,), 15), ((3, 2), 11), ((3,), 7)),
+    "medium": (((3, 5), 15), ((3, 1), 11), ((3,), 7)),
+    "large": (((4,), 15), ((3,), 13), ((2, 1), 7), ((2,), 3)),
+    "ministral": (((3,), 13),),
+    "devstral": (((2,), 13), ((1, 1), 11), ((1,), 7)),
+}
+_BY_LINE = {"mixtral": 3, "mathstral": 3, "nemo": 3, "tiny": 3, "pixtral": 7, "saba": 7, "magistral": 13}
 # The revision at the end of a Bedrock id says nothing of the model.
 _REVISION = re.compile(r"-v\d+:\d+$")
-
-
 _UNITS = frozenset({"k", "b", "m", "x"})
 
 
@@ -95,6 +116,51 @@ def _kimi_line(tokens: list[str]) -> str:
     return ""
 
 
+def _deepseek(tokens: list[str]) -> tuple[str, tuple[int, ...]]:
+    """Line and version, which stands behind a `v`: other numbers are sizes. The names of V4 do without."""
+    if ("r", "1") in pairwise(tokens):
+        return "r1", (1,)
+    line = next((word for word in ("reasoner", "chat", "coder", "flash", "pro") if word in tokens), "")
+    marks = (at for at, pair in enumerate(pairwise(tokens)) if pair[0] == "v" and pair[1].isdigit())
+    return line, _version(tokens, next(marks, len(tokens))) or ((4,) if line in ("flash", "pro") else ())
+
+
+def _mistral_generation(tokens: list[str], line: str, version: tuple[int, ...]) -> int:
+    stamp = next((int(token) for token in tokens if _MISTRAL_STAMP.fullmatch(token)), None)
+    if stamp is not None:
+        return next(tokenizer for month, tokenizer in _BY_MONTH if stamp >= month)
+    rows = _BY_VERSION.get(line, ())
+    found = next((tokenizer for first, tokenizer in rows if version and version >= first), 0)
+    # `open-…` and plain `mistral-7b` are the first generations.
+    return found or _BY_LINE.get(line, 3 if "open" in tokens or (not line and _has_size(tokens)) else 0)
+
+
+def _has_size(tokens: list[str]) -> bool:
+    """Whether the name counts parameters: `32b`."""
+    return any(number.isdigit() and unit == "b" for number, unit in pairwise(tokens))
+
+
+def _thinks(tokens: list[str], family: str, line: str, version: tuple[int, ...]) -> bool:
+    words = set(tokens)
+    if _THINKING_WORDS & words or line == "r1" or (family == "mistral" and "reasoning" in words):
+        return True
+    newest = family in _ALWAYS_THINKS_FROM and version >= _ALWAYS_THINKS_FROM[family]
+    match family:
+        case "qwen":
+            # The open models of the third generation, told by their size, think unless their name says otherwise.
+            open_weights = version[:1] == (3,) and _has_size(tokens)
+            return (newest or open_weights) and not {"instruct", "coder", "vl", "omni"} & words
+        case "kimi":
+            return newest and line.startswith("k")
+        case _:
+            return newest
+
+
+def _gemini_line(tokens: list[str]) -> str:
+    line = next((word for word in tokens if word in ("flash", "pro")), "")
+    return "flash-lite" if line == "flash" and "lite" in tokens else line
+
+
 def identify(name: object) -> Model:
     """Family, line and version of a model name; what is no name, or not a known one, has neither."""
     return _identify(name) if isinstance(name, str) and name else Model("")
@@ -119,13 +185,18 @@ def _identify(name: str) -> Model:
     if family == "kimi":
         line = kimi_line or line
         position = tokens.index("k") if kimi_line else position
+    if family == "mistral" and not line:
+        line = next((word for word in tokens if word in _MISTRAL_LINES), "")
     version = _version(tokens, position)
     if family == "gpt" and version == (35,):
         version = (3, 5)  # Azure's names have no dots
-    thinking = "thinking" in tokens or "reasoner" in tokens
-    if family in _ALWAYS_THINKS_FROM and line.startswith("k"):
-        thinking = thinking or version >= _ALWAYS_THINKS_FROM[family]
-    return Model(name, family, line, version, thinking)
+    if family == "deepseek":
+        line, version = _deepseek(tokens)
+    if family == "gemini":
+        line = _gemini_line(tokens)
+        version = version or (_NEWEST if "latest" in tokens else ())
+    generation = _mistral_generation(tokens, line, version) if family == "mistral" else 0
+    return Model(name, family, line, version, _thinks(tokens, family, line, version), generation)
 
 
 def same_model(one: str | None, other: str | None) -> bool:

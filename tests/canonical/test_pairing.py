@@ -175,3 +175,14 @@ def test_texts_positions_and_results_never_count():
 def test_results_carry_the_key_of_their_turn():
     messages = pair([ai(call("a", "1")), human(), tool(result("a", "x"))])
     assert messages[2].turn_key == messages[0].turn_key is not None
+
+
+def test_a_reply_that_begins_with_a_result_keeps_its_own_calls_open():
+    late = ToolResponse(content=(Text("run"),), hosted=True, origin=Origin("gemini", identity="synthetic"))
+    running = ToolCall("code", {"q": "0"}, kind="hosted", origin=Origin("gemini", identity="synthetic"))
+    assert meetings(
+        Message("ai", (running, call(None, "1"))),
+        tool(result(None, "same", "look")),
+        Message("ai", (late, call(None, "2"))),
+        tool(result(None, "same", "look")),
+    ) == [("same", "1"), ("run", "0"), ("same", "2")]

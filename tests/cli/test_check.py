@@ -79,3 +79,27 @@ def test_what_cannot_be_judged_is_one_line_and_2(body):
 
 def test_a_body_of_another_api_is_one_line_and_2():
     assert is_one_line(run("check", "--api", "openai-chat", stdin=b'{"contents": []}'))
+
+
+CUT_OFF = chat(
+    {"role": "assistant", "tool_calls": [{**CALL, "function": {"name": "f", "arguments": "{"}}]},
+    {"role": "tool", "tool_call_id": CALL["id"], "content": "r"},
+)
+
+
+def test_a_profile_adds_the_rules_of_a_server():
+    assert run(*OPENAI, stdin=CUT_OFF).code == 0
+    ended = run(*OPENAI, "--profile", "vllm", stdin=CUT_OFF)
+    assert ended.code == 1
+    assert ended.lines[0].startswith("reject COMP-14 messages[1].tool_calls[0].function.arguments: ")
+    assert not segue.check(CUT_OFF, "openai-chat", profile="llama.cpp")
+
+
+def test_an_unknown_profile_is_one_line_that_names_the_known_ones():
+    ended = run(*OPENAI, "--profile", "lighthouse", stdin=GOOD)
+    assert is_one_line(ended)
+    assert all(name in ended.err for name in ("vllm", "llama.cpp", "groq", "ollama"))
+
+
+def test_a_profile_of_another_api_is_one_line_and_2():
+    assert is_one_line(run("check", "--api", "kimi", "--profile", "vllm", stdin=GOOD))

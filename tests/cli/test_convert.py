@@ -256,7 +256,7 @@ CARELESS = {
     "too deep": b'{"messages":' + b"[" * 600 + b"]" * 600 + b"}",
     "much too deep": b"[" * 100_000,
     "an empty object": b"{}",
-    "another API": b'{"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}',
+    "another API": b'{"prompt": "hi", "max_tokens_to_sample": 10}',
     "a message without role": b'{"messages": [{"content": "hi"}]}',
     "messages as text": b'{"messages": "hi"}',
     "a reply": b'{"object": "chat.completion", "choices": [{"message": {"role": "assistant", "content": "hi"}}]}',

@@ -17,17 +17,17 @@ from hypothesis import strategies as st
 
 from segue import conformance
 from segue.conformance.anthropic.content import KEYS
+from segue.conformance.openai_responses.items import SHAPES
 from segue.errors import InputError
 
-from . import bodies_anthropic, bodies_chat
+from . import bodies_anthropic, bodies_chat, bodies_gemini, bodies_responses
 
 SOURCE = Path(conformance.__file__).parent
 APIS = conformance.apis()
+ITEMS = json.loads((Path(__file__).parents[1] / "data" / "responses_items.json").read_text("utf-8"))
 
+NO_OBJECT = [None, [], "{}"]
 NOT_A_REQUEST = [
-    (None, ""),
-    ([], ""),
-    ("{}", ""),
     ({}, "messages"),
     ({"messages": None}, "messages"),
     ({"messages": {}}, "messages"),
@@ -42,11 +42,32 @@ NOT_A_REQUEST = [
 
 
 @pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("body", NO_OBJECT)
+def test_what_is_no_object_is_an_input_error(body: Any, api: str) -> None:
+    with pytest.raises(InputError) as raised:
+        conformance.judge(body, api)
+    assert not raised.value.path
+
+
+# These judges take any object: what is no history is a violation.
+TAKE_ANY = ("gemini", "openai-responses")
+
+
+@pytest.mark.parametrize("api", [api for api in APIS if api not in TAKE_ANY])
 @pytest.mark.parametrize(("body", "path"), NOT_A_REQUEST)
 def test_what_is_no_request_is_an_input_error(body: Any, path: str, api: str) -> None:
     with pytest.raises(InputError) as raised:
         conformance.judge(body, api)
     assert raised.value.path == path
+
+
+@pytest.mark.parametrize(("body", "path"), NOT_A_REQUEST)
+def test_gemini_judges_any_object(body: Any, path: str) -> None:
+    if path:
+        assert not conformance.judge(body, "gemini")
+    else:
+        with pytest.raises(InputError):
+            conformance.judge(body, "gemini")
 
 
 def test_unknown_api_is_an_input_error() -> None:
@@ -55,7 +76,46 @@ def test_unknown_api_is_an_input_error() -> None:
 
 
 def test_apis() -> None:
-    assert APIS == ("anthropic", "kimi", "openai-chat")
+    assert APIS == ("anthropic", "deepseek", "gemini", "kimi", "mistral", "openai-chat", "openai-responses", "qwen")
+
+
+def test_profiles_belong_to_openai_chat_and_are_named() -> None:
+    names = conformance.profile_names()
+    assert "vllm" in names
+    with pytest.raises(InputError) as raised:
+        conformance.judge({"messages": []}, "openai-chat", profile="lighthouse")
+    assert raised.value.path == "profile"
+    assert all(name in str(raised.value) for name in names)
+    with pytest.raises(InputError, match="openai-chat") as raised:
+        conformance.judge({"messages": []}, "kimi", profile="vllm")
+    assert raised.value.path == "profile"
+
+
+@pytest.mark.parametrize("row", ITEMS, ids=[row["name"] for row in ITEMS])
+def test_item_that_the_vendors_types_take_is_accepted(row: dict[str, Any]) -> None:
+    body = {"input": [bodies_responses.USER, *row["input"]], "previous_response_id": row.get("previous_response_id")}
+    verdict = conformance.judge(body, "openai-responses", model="gpt-5.6")
+    assert verdict, str(verdict)
+
+
+def test_items_come_last_and_in_order() -> None:
+    r = bodies_responses
+    verdict = conformance.judge(r.body(r.call(), r.result("x"), tools=[{}]), "openai-responses")
+    assert [violation.path for violation in verdict] == ["tools[0]", "input[1]", "input[2]"]
+
+
+def test_reference_may_stand_for_a_call_or_an_output() -> None:
+    r = bodies_responses
+    named: dict[str, object] = {"type": "item_reference", "id": "fc_1"}
+    for body in (r.body(named, r.result()), r.body(r.call(), named)):
+        assert not conformance.judge(body, "openai-responses").violations
+
+
+@pytest.mark.parametrize("model", ["gpt-4.1", "grok-4"])
+def test_ids_without_reasoning_are_no_risk_where_nothing_reasons_so(model: str) -> None:
+    r = bodies_responses
+    body = r.body(r.call(id="fc_1"), r.result(), {**r.SAYS, "id": "msg_1"})
+    assert not conformance.judge(body, "openai-responses", model=model).violations
 
 
 def test_model_argument_wins_over_the_body() -> None:
@@ -113,11 +173,26 @@ def test_violations_stand_in_the_order_of_the_body() -> None:
 _WORDS = [
     *("", " ", "text", "tool_use", "tool_result", "function", "custom", "toolu_1", "a b", "enabled", "any", "object"),
     *("user", "assistant", "tool", "system", "developer", "kimi-k3", "claude-haiku-4-5", "gpt-5.6", *sorted(KEYS)),
+    *(
+        "mistral-large-2411",
+        "devstral-2512",
+        "deepseek-v4-pro",
+        "deepseek-r1",
+        "gemini-3",
+        "required",
+        "null",
+        "abcdefgh1",
+    ),
+    *("input_text", "input_image", "output_text", "namespace", "fc_1", "rs_1", "mcp_1", "completed", *sorted(SHAPES)),
 ]
 _NAMES = [
     *("role", "content", "tool_calls", "tool_call_id", "id", "type", "function", "custom", "name", "arguments"),
     *("input", "text", "tool_use_id", "is_error", "thinking", "signature", "data", "input_schema", "description"),
-    *("encrypted_content", "reasoning_content", "tool", "refusal", "source"),
+    *("encrypted_content", "reasoning_content", "tool", "refusal", "source", "prefix", "parameters", "properties"),
+    *("items", "anyOf", "required", "pattern", "patternProperties", "dependencies", "enum", "minLength", "not"),
+    *("reasoning_details", "index", "enable_thinking", "effort"),
+    *("call_id", "output", "summary", "status", "namespace", "tools", "parameters", "approval_request_id", "action"),
+    *("defer_loading", "outcome", "image_url", "async", "store", "operation"),
 ]
 _SCALARS = st.one_of(
     st.none(),
@@ -143,23 +218,44 @@ _MESSAGE = st.builds(
     st.sampled_from(["user", "assistant", "tool", "system", "developer", "function", "x"]),
     _CONTENT,
     st.dictionaries(
-        st.sampled_from(["tool_calls", "tool_call_id", "name", "is_error", "reasoning_content"]), _ANY, max_size=3
+        st.sampled_from(
+            ["tool_calls", "tool_call_id", "name", "is_error", "reasoning_content", "prefix", "reasoning_details"]
+        ),
+        _ANY,
+        max_size=3,
     ),
 )
-_TOP = st.sampled_from(["model", "system", "tools", "tool_choice", "thinking", "reasoning_effort"])
+_ITEM = st.builds(
+    lambda item, call_id, rest: {**rest, "type": item, **call_id},
+    st.sampled_from(sorted(SHAPES)),
+    st.sampled_from([{}, {"call_id": "a"}, {"call_id": "b"}, {"id": "a"}, {"id": "fc_1"}]),
+    st.dictionaries(_KEYS, _ANY, max_size=4),
+)
+_TOP = st.sampled_from(
+    [
+        *("model", "system", "tools", "tool_choice", "thinking", "reasoning_effort", "store", "previous_response_id"),
+        *("reasoning", "chat_template_kwargs"),
+    ]
+)
 _BODY = st.builds(
-    lambda messages, rest: {**rest, "messages": messages},
+    lambda messages, items, rest: {**rest, "messages": messages, "input": items},
     st.lists(_MESSAGE, max_size=6),
+    st.lists(st.one_of(_MESSAGE, _ITEM, _ANY), max_size=6),
     st.dictionaries(_TOP, _ANY, max_size=4),
 )
 
 
-@settings(max_examples=400, deadline=None)
-@given(value=st.one_of(_ANY, _BODY), api=st.sampled_from(APIS))
-def test_any_value_gives_a_verdict_or_an_input_error(value: Any, api: str) -> None:
+# Every book: those of the APIs and those of the servers.
+BOOKS = [(api, None) for api in APIS] + [("openai-chat", profile) for profile in conformance.profile_names()]
+
+
+@settings(max_examples=500, deadline=None)
+@given(value=st.one_of(_ANY, _BODY), book=st.sampled_from(BOOKS))
+def test_any_value_gives_a_verdict_or_an_input_error(value: Any, book: tuple[str, str | None]) -> None:
+    api, profile = book
     before = copy.deepcopy(value)
     with contextlib.suppress(InputError):
-        verdict = conformance.judge(value, api)
+        verdict = conformance.judge(value, api, profile=profile)
         assert str(verdict).startswith(api)
         assert repr(verdict)
         assert verdict.to_dict()["accepted"] is bool(verdict)
@@ -167,32 +263,48 @@ def test_any_value_gives_a_verdict_or_an_input_error(value: Any, api: str) -> No
 
 
 @settings(max_examples=400, deadline=None)
-@given(body=_BODY, api=st.sampled_from(APIS))
-def test_well_formed_messages_are_always_judged(body: dict[str, object], api: str) -> None:
-    first = conformance.judge(body, api)
-    assert first == conformance.judge(copy.deepcopy(body), api)
+@given(body=st.dictionaries(st.one_of(_KEYS, _TOP), _ANY, max_size=6))
+def test_any_object_is_judged_as_responses(body: dict[str, object]) -> None:
+    assert not conformance.judge(body, "openai-responses") or {"input", "previous_response_id"} & body.keys()
+
+
+@settings(max_examples=500, deadline=None)
+@given(body=_BODY, book=st.sampled_from(BOOKS))
+def test_well_formed_messages_are_always_judged(body: dict[str, object], book: tuple[str, str | None]) -> None:
+    api, profile = book
+    first = conformance.judge(body, api, profile=profile)
+    assert first == conformance.judge(copy.deepcopy(body), api, profile=profile)
 
 
 def _long(api: str, messages: int, *, broken: bool) -> dict[str, object]:
-    a, c = bodies_anthropic, bodies_chat
-    history: list[object] = []
+    a, c, g, r = bodies_anthropic, bodies_chat, bodies_gemini, bodies_responses
+    history: list[Any] = []
     for number in range(messages // 2):
         called, answered = f"call_{number}", f"call_{number + 1 if broken else number}"
         if api == "anthropic":
             history += [a.assistant(a.TEXT, a.use(called)), a.user(a.result(answered), a.TEXT)]
+        elif api == "openai-responses":
+            thought = {**r.THINKS, "id": "rs_1" if broken else f"rs_{number}"}
+            history += [r.USER, thought, r.call(called, id=f"fc_{answered}"), r.result(answered)]
+        elif api == "gemini":
+            history += [g.model(g.TEXT, g.call("" if broken else g.SKIP, id=called)), g.user(g.response(id=answered))]
         else:
             history += [c.asks(c.call(called)), c.result(answered)]
+    if api == "openai-responses":
+        return {"input": history, "tools": [r.TOOL, r.SPACE]}
+    if api == "gemini":
+        return g.body(*history)
     return {"messages": history, "tools": [a.TOOL] if api == "anthropic" else [c.tool()]}
 
 
 @pytest.mark.parametrize("broken", [False, True])
-@pytest.mark.parametrize("api", APIS)
-def test_work_grows_with_the_length_and_no_faster(api: str, broken: bool) -> None:
-    short, long = (_work(api, _long(api, count, broken=broken)) for count in (500, 2000))
+@pytest.mark.parametrize(("api", "profile"), BOOKS)
+def test_work_grows_with_the_length_and_no_faster(api: str, profile: str | None, broken: bool) -> None:
+    short, long = (_work(api, profile, _long(api, count, broken=broken)) for count in (500, 2000))
     assert long < 4.5 * short
 
 
-def _work(api: str, body: dict[str, object]) -> int:
+def _work(api: str, profile: str | None, body: dict[str, object]) -> int:
     """How many lines the judge runs for a body."""
     count = 0
 
@@ -204,10 +316,20 @@ def _work(api: str, body: dict[str, object]) -> int:
     before = sys.gettrace()
     sys.settrace(line)
     try:
-        conformance.judge(body, api)
+        conformance.judge(body, api, profile=profile)
     finally:
         sys.settrace(before)
     return count
+
+
+def test_nesting_of_a_schema_is_no_limit() -> None:
+    schema: dict[str, object] = {"type": "text"}
+    for _ in range(20_000):
+        schema = {"items": schema}
+    body = bodies_chat.body(tools=[bodies_chat.tool(parameters=schema)])
+    (violation,) = conformance.judge(body, "mistral")
+    assert violation.rule == "MIS-13"
+    assert violation.message.endswith("a type of JSON Schema or a list of different ones is expected")
 
 
 def test_imports_models_and_errors_alone() -> None:

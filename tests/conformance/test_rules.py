@@ -9,14 +9,43 @@ from typing import Any
 import pytest
 
 from segue import conformance
-from segue.conformance import kimi, openai_chat
+from segue.conformance import deepseek, kimi, openai_chat, profiles, qwen
 
-from . import bodies_anthropic, bodies_chat, bodies_kimi
+from . import (
+    bodies_anthropic,
+    bodies_chat,
+    bodies_deepseek,
+    bodies_gemini,
+    bodies_gemini_tools,
+    bodies_kimi,
+    bodies_mistral,
+    bodies_profiles,
+    bodies_qwen,
+    bodies_responses,
+)
 from .case import Case
 
 RULEBOOK = json.loads((Path(__file__).parents[1] / "data" / "rules.json").read_text("utf-8"))
-PREFIX = {"anthropic": "ANT-", "kimi": "KIM-", "openai-chat": "OAI-CHAT-"}
-CASES = {"anthropic": bodies_anthropic.CASES, "kimi": bodies_kimi.CASES, "openai-chat": bodies_chat.CASES}
+PREFIX = {
+    "anthropic": "ANT-",
+    "deepseek": "DS-",
+    "gemini": "GEM-",
+    "kimi": "KIM-",
+    "mistral": "MIS-",
+    "openai-chat": "OAI-CHAT-",
+    "openai-responses": "OAI-RESP-",
+    "qwen": "QWEN-",
+}
+CASES = {
+    "anthropic": bodies_anthropic.CASES,
+    "deepseek": bodies_deepseek.CASES,
+    "gemini": (*bodies_gemini.CASES, *bodies_gemini_tools.CASES),
+    "kimi": bodies_kimi.CASES,
+    "mistral": bodies_mistral.CASES,
+    "openai-chat": bodies_chat.CASES,
+    "openai-responses": bodies_responses.CASES,
+    "qwen": bodies_qwen.CASES,
+}
 ROWS = [(api, case) for api, cases in CASES.items() for case in cases]
 NAMED = [pytest.param(api, case, id=f"{api} {case.name}") for api, case in ROWS]
 
@@ -62,17 +91,59 @@ def test_rules_can_be_read(api: str) -> None:
         assert rule.severity in ("reject", "risk")
 
 
-def test_shared_checks_exist() -> None:
-    assert {rule.name for rule in openai_chat.BOOK.rules} >= kimi.SHARED.keys()
+@pytest.mark.parametrize("module", [deepseek, kimi, qwen])
+def test_shared_checks_exist(module: Any) -> None:
+    assert {rule.name for rule in openai_chat.BOOK.rules} >= module.SHARED.keys()
 
 
-# The rulebook quotes fragments; these two put them into a body in which they can stand.
+PROFILE_ROWS = [
+    pytest.param(profile, case, id=f"{profile} {case.name}")
+    for profile, cases in bodies_profiles.CASES.items()
+    for case in cases
+]
+
+
+@pytest.mark.parametrize(("profile", "case"), PROFILE_ROWS)
+def test_profile_reports_its_violation_alone_and_in_place(profile: str, case: Case) -> None:
+    verdict = conformance.judge(case.violating, "openai-chat", model=case.model, profile=profile)
+    assert [(v.rule, v.path, v.severity) for v in verdict] == [(case.rule, path, case.severity) for path in case.paths]
+    lawful = conformance.judge(case.lawful, "openai-chat", model=case.model, profile=profile)
+    assert not lawful.violations, str(lawful)
+
+
+def test_every_number_of_a_server_is_checked_or_beyond_a_body() -> None:
+    numbers = {rule["id"] for rule in RULEBOOK if rule["id"].startswith("COMP-")}
+    checked = {rule.number for profile in profiles.PROFILES.values() for rule in profile.own}
+    assert checked | profiles.UNSHOWABLE.keys() == numbers
+    assert not checked & profiles.UNSHOWABLE.keys()
+    assert all(profiles.UNSHOWABLE.values())
+
+
+@pytest.mark.parametrize("profile", conformance.profile_names())
+def test_profile_changes_checks_that_exist(profile: str) -> None:
+    known = {rule.name for rule in openai_chat.BOOK.rules}
+    row = profiles.PROFILES[profile]
+    assert row.without | row.lowered <= known
+    assert not row.without & row.lowered
+    assert {rule.number for rule in row.own} == {case.rule for case in bodies_profiles.CASES[profile]}
+    assert conformance.unshowable("openai-chat", profile) is profiles.UNSHOWABLE
+    names = [rule.name for rule in conformance.rules("openai-chat", profile)]
+    assert len(set(names)) == len(names)
+
+
+# The rulebook quotes fragments; these put them into a body in which they can stand.
 def _chat_body(rule: str, example: Any) -> dict[str, object]:
     c = bodies_chat
     if rule == "OAI-CHAT-17":
         return c.body(model="gpt-5.6-terra", **example)
     if rule == "KIM-08":
         return c.body(example)
+    if rule in ("COMP-11", "MIS-15", "QWEN-04"):
+        return {"messages": example}
+    if rule == "COMP-10":
+        return c.body(tools=[{"type": "function", **example}])
+    if "tools" in example or "tool_choice" in example:
+        return c.body(**example)
     if isinstance(example, list):
         return c.body(*([c.asks()] if example[0]["role"] == "tool" else []), *example)
     if "function" in example:
@@ -98,16 +169,62 @@ def _anthropic_body(rule: str, example: Any) -> dict[str, object]:
     return a.body(*asks, example, *goes_on)
 
 
+def _responses_body(_rule: str, example: Any) -> dict[str, object]:
+    if isinstance(example, list):
+        return bodies_responses.body(*example)
+    return example if "input" in example and "type" not in example else bodies_responses.body(example)
+
+
+def _gemini_body(_rule: str, example: Any) -> dict[str, object]:
+    g = bodies_gemini
+    if isinstance(example, list):
+        return {"contents": example}
+    if "functionResponse" in example:
+        return g.body(g.model(g.call(id="a")), g.user(example))
+    if "functionCall" in example:
+        return g.body(g.model(example), g.user(g.response()))
+    if "thoughtSignature" in example:
+        return g.body(g.model({**g.TEXT, **example}), g.Q)
+    if "parts" not in example:
+        return g.declares(example)
+    asks = [g.model(g.call())] if example.get("role") == "user" else []
+    return g.body(*asks, example, g.user(g.response()))
+
+
+BODIES = {"anthropic": _anthropic_body, "gemini": _gemini_body, "openai-responses": _responses_body}
 EXAMPLES = [
     pytest.param(api, rule["id"], rule["violation_example"], id=rule["id"])
     for api, prefix in PREFIX.items()
     for rule in RULEBOOK
     if rule["id"].startswith(prefix) and rule["violation_example"] and rule["id"] not in conformance.unshowable(api)
 ]
-MODELS = {"ANT-23": "claude-haiku-4-5", "KIM-04": "kimi-k2-thinking", "KIM-08": "kimi-k3"}
+MODELS = {
+    "ANT-23": "claude-haiku-4-5",
+    "DS-01": "deepseek-v3.2-thinking",
+    "DS-02": "deepseek-v4-flash",
+    "DS-07": "deepseek-r1",
+    "DS-09": "deepseek-v4-flash",
+    "KIM-04": "kimi-k2-thinking",
+    "KIM-08": "kimi-k3",
+    "MIS-11": "open-mistral-nemo",
+}
 
 
 @pytest.mark.parametrize(("api", "rule", "example"), EXAMPLES)
 def test_rulebook_example_is_noticed(api: str, rule: str, example: object) -> None:
-    body = _anthropic_body(rule, example) if api == "anthropic" else _chat_body(rule, example)
+    body = BODIES.get(api, _chat_body)(rule, example)
     assert rule in {violation.rule for violation in conformance.judge(body, api, model=MODELS.get(rule))}
+
+
+PROFILE_EXAMPLES = [
+    pytest.param(profile, rule["id"], rule["violation_example"], id=rule["id"])
+    for profile in conformance.profile_names()
+    for rule in RULEBOOK
+    if rule["id"] in {own.number for own in profiles.PROFILES[profile].own} and rule["violation_example"]
+]
+
+
+@pytest.mark.parametrize(("profile", "rule", "example"), PROFILE_EXAMPLES)
+def test_rulebook_example_of_a_server_is_noticed(profile: str, rule: str, example: object) -> None:
+    verdict = conformance.judge(_chat_body(rule, example), "openai-chat", profile=profile)
+    assert rule in {violation.rule for violation in verdict}

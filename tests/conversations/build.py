@@ -25,6 +25,11 @@ def kept(**entry: Any) -> Body:
     return {key: value for key, value in entry.items() if value is not GONE}
 
 
+def bare(body: Body) -> Body:
+    """The same request without its tools."""
+    return {key: value for key, value in body.items() if key != "tools"}
+
+
 # ------------------------------------------------------------------------------------------------ Chat Completions
 
 
@@ -113,6 +118,114 @@ def anthropic(*messages: Body, model: str | None = "claude-sonnet-4-5", tools: A
         **kept(tools=[declared()] if tools is GONE else tools),
         **more,
     }
+
+
+# ------------------------------------------------------------------------------------------------ OpenAI Responses
+
+
+def item(role: str, content: Any, **more: Any) -> Body:
+    """A message; a string is left a string, as an easy message has it."""
+    return {"role": role, "content": content, **more}
+
+
+def output_text(words: str, item_id: Any = GONE, **more: Any) -> Body:
+    """A message of the model as the API gives it out."""
+    part = {"type": "output_text", "text": words, "annotations": []}
+    return kept(type="message", id=item_id, role="assistant", status="completed", content=[part], **more)
+
+
+def function_call(call_id: Any, name: str = "read_file", arguments: Any = None, **more: Any) -> Body:
+    """Arguments that are no string are written as JSON."""
+    words = arguments if isinstance(arguments, str) else json.dumps({} if arguments is None else arguments)
+    return kept(type="function_call", call_id=call_id, name=name, arguments=words, **more)
+
+
+def output(call_id: Any, content: Any, kind: str = "function_call_output", **more: Any) -> Body:
+    return kept(type=kind, call_id=call_id, output=content, **more)
+
+
+def custom_call(call_id: Any, name: str, words: str, **more: Any) -> Body:
+    return kept(type="custom_tool_call", call_id=call_id, name=name, input=words, **more)
+
+
+def reasoning(item_id: str, sealed: Any = "gAAAAABo8sealed", summary: str | None = None, **more: Any) -> Body:
+    parts = [{"type": "summary_text", "text": summary}] if summary else []
+    return kept(type="reasoning", id=item_id, summary=parts, encrypted_content=sealed, **more)
+
+
+def flat_function(name: str = "read_file", **more: Any) -> Body:
+    """A declaration, which Responses has without the inner object."""
+    return {"type": "function", **function(name)["function"], **more}
+
+
+def responses(*items: Any, model: str | None = "gpt-5.1", tools: Any = GONE, **more: Any) -> Body:
+    """`items` is the input; one string is a string input."""
+    given = items[0] if len(items) == 1 and isinstance(items[0], str) else list(items)
+    body: Body = {"model": model} if model else {}
+    return {**body, "input": given, **kept(tools=[flat_function()] if tools is GONE else tools), **more}
+
+
+# ---------------------------------------------------------------------------------------------------------- Gemini
+
+
+def part_call(name: str = "read_file", args: Any = GONE, call_id: Any = GONE, **more: Any) -> Body:
+    """A functionCall part; `more` stands beside it, as a thoughtSignature does."""
+    return {"functionCall": kept(id=call_id, name=name, args=args), **more}
+
+
+def part_result(name: str, response: Any, call_id: Any = GONE, **inside: Any) -> Body:
+    """A functionResponse part; a string is wrapped as `output`."""
+    value = {"output": response} if isinstance(response, str) else response
+    return {"functionResponse": kept(id=call_id, name=name, response=value, **inside)}
+
+
+def part_text(said: str, **more: Any) -> Body:
+    """A text part."""
+    return {"text": said, **more}
+
+
+def to_model(*parts: Any) -> Body:
+    """What the user says, or the client answers; strings are text parts."""
+    return {"role": "user", "parts": [part_text(one) if isinstance(one, str) else one for one in parts]}
+
+
+def by_model(*parts: Any) -> Body:
+    return {"role": "model", "parts": [part_text(one) if isinstance(one, str) else one for one in parts]}
+
+
+def declarations(*names: str) -> list[Body]:
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+    return [
+        {
+            "functionDeclarations": [
+                {"name": name, "description": f"The tool {name}.", "parametersJsonSchema": schema} for name in names
+            ]
+        }
+    ]
+
+
+def gemini(*contents: Body, tools: Any = GONE, **more: Any) -> Body:
+    return {"contents": list(contents), **kept(tools=declarations("read_file") if tools is GONE else tools), **more}
+
+
+# ------------------------------------------------------------------------------------- Mistral, DeepSeek and Qwen
+
+
+def named(call_id: Any, content: Any, name: str = "read_file") -> Body:
+    """A result that bears its tool's name, as Mistral's client writes it."""
+    return kept(role="tool", tool_call_id=call_id, name=name, content=content)
+
+
+def mistral(*messages: Body, model: str | None = "mistral-medium-latest", tools: Any = GONE, **more: Any) -> Body:
+    return chat(*messages, model=model, tools=tools, **more)
+
+
+def deepseek(*messages: Body, model: str | None = "deepseek-chat", tools: Any = GONE, **more: Any) -> Body:
+    return chat(*messages, model=model, tools=tools, **more)
+
+
+def qwen(*messages: Body, model: str | None = "qwen3-coder-plus", tools: Any = GONE, **more: Any) -> Body:
+    return chat(*messages, model=model, tools=tools, **more)
 
 
 ENABLED = {"type": "enabled", "budget_tokens": 2048}

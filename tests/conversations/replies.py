@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
+
+from .build import call, function_call, part_call, use
 
 Body = dict[str, Any]
 
@@ -32,3 +35,66 @@ def anthropic_reply(*blocks: Any, model: str = "claude-opus-4-6", stop: str | No
         "stop_sequence": None,
         "usage": {"input_tokens": 11, "output_tokens": 7},
     }
+
+
+def responses_reply(*items: Any, model: str = "gpt-5.1", status: str = "completed") -> Body:
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "status": status,
+        "model": model,
+        "output": list(items),
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "error": None,
+        "incomplete_details": None,
+        "usage": {
+            "input_tokens": 11,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": 7,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": 18,
+        },
+    }
+
+
+def gemini_reply(*parts: Any, model: str = "gemini-2.5-pro", finish: str = "STOP") -> Body:
+    content = {"role": "model", "parts": list(parts)}
+    return {
+        "candidates": [{"index": 0, "content": content, "finishReason": finish}],
+        "modelVersion": model,
+        "responseId": "r1",
+        "usageMetadata": {"promptTokenCount": 11, "candidatesTokenCount": 7, "totalTokenCount": 18},
+    }
+
+
+def calling(api: str, calls: Any) -> Body:
+    """A reply of this API that makes these calls: ids, names, arguments."""
+    match api:
+        case "anthropic":
+            return anthropic_reply(*(use(*one) for one in calls))
+        case "openai-responses":
+            return responses_reply(*(function_call(*one, id=f"fc_{one[0]}", status="completed") for one in calls))
+        case "gemini":
+            return gemini_reply(*(part_call(name, arguments) for _, name, arguments in calls))
+        case _:
+            return chat_reply(*(call(*one) for one in calls), content="")
+
+
+def called(reply: Body, api: str) -> list[tuple[str, Any]]:
+    """The calls that a client of this API finds in a reply: names and arguments."""
+    match api:
+        case "anthropic":
+            return [(block["name"], block["input"]) for block in reply["content"] if block["type"] == "tool_use"]
+        case "openai-responses":
+            items = [item for item in reply["output"] if item["type"] == "function_call"]
+            return [(item["name"], json.loads(item["arguments"])) for item in items]
+        case "gemini":
+            parts = reply["candidates"][0]["content"]["parts"]
+            found = [part["functionCall"] for part in parts if "functionCall" in part]
+            return [(one["name"], one.get("args", {})) for one in found]
+        case _:
+            entries = reply["choices"][0]["message"]["tool_calls"]
+            return [(one["function"]["name"], json.loads(one["function"]["arguments"])) for one in entries]

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
-from . import content, ids, pairing, reasoning, requests, switching, tools
+import segue
+
+from . import (
+    content,
+    deepseek,
+    gemini,
+    ids,
+    mistral,
+    pairing,
+    qwen,
+    reasoning,
+    requests,
+    responses,
+    switching,
+    tools,
+)
 from .build import Case
 
-CASES: tuple[Case, ...] = (
+KNOWN = {row.name for row in segue.formats()}
+ALL: tuple[Case, ...] = (
     *pairing.CASES,
     *ids.CASES,
     *reasoning.CASES,
@@ -13,6 +29,17 @@ CASES: tuple[Case, ...] = (
     *tools.CASES,
     *requests.CASES,
     *switching.CASES,
+    *responses.CASES,
+    *gemini.CASES,
+    *mistral.CASES,
+    *deepseek.CASES,
+    *qwen.CASES,
 )
-BY_NAME = {case.name: case for case in CASES}
-assert len(BY_NAME) == len(CASES), "two conversations share a name"
+CASES = tuple(case for case in ALL if case.source in KNOWN)
+# What is still lost of some, wherever it is lost.
+LOSES = {
+    "qwen_media": "the frames of a video, and sound by its address",
+    "gemini_computer_use": "the object of a result that has a picture too, where pictures are moved out of results",
+}
+BY_NAME = {case.name: case for case in ALL}
+assert len(BY_NAME) == len(ALL), "two conversations share a name"

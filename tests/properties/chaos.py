@@ -49,6 +49,16 @@ _CHAT_MESSAGE = st.one_of(
     _object(role=st.just("function"), name=NAMES, content=TEXTS),
     _object(role=st.just("assistant"), content=_CHAT_CONTENT, function_call=_object(name=NAMES, arguments=ARGUMENTS)),
 )
+_THOUGHT = _object(type=st.just("thinking"), thinking=st.one_of(TEXTS, st.lists(_TEXT_PART, max_size=2)))
+_MISTRAL_MESSAGE = st.one_of(
+    _CHAT_MESSAGE,
+    _object(
+        role=st.just("assistant"),
+        content=st.one_of(TEXTS, st.lists(st.one_of(_TEXT_PART, _THOUGHT), max_size=3)),
+        prefix=st.sampled_from([ABSENT, True, False]),
+        tool_calls=st.one_of(st.just(ABSENT), st.lists(_CHAT_CALL, max_size=2)),
+    ),
+)
 _BLOCK_TEXT = _object(type=st.just("text"), text=TEXTS)
 _USE = _object(type=st.just("tool_use"), id=IDS, name=NAMES, input=st.sampled_from(VALUES))
 _RESULT = _object(
@@ -78,16 +88,123 @@ _ANTHROPIC_MESSAGE = _object(
 )
 
 
-def _body(message: st.SearchStrategy[Body], **fields: Any) -> st.SearchStrategy[Body]:
-    return _object(messages=st.lists(message, max_size=7), **fields)
+ITEM_IDS = st.sampled_from([ABSENT, ABSENT, None, "", "fc_1", "fc_2", "msg_1", "rs_1", "rs_2", "call_1", "x" * 65])
+_PART = _object(type=st.sampled_from(["input_text", "output_text", "text"]), text=TEXTS)
+_PARTS = st.one_of(TEXTS, st.lists(_PART, max_size=2))
+_ITEM = st.one_of(
+    _object(role=st.sampled_from(["user", "system", "developer", "assistant"]), content=_PARTS, id=ITEM_IDS),
+    _object(
+        type=st.just("message"),
+        id=ITEM_IDS,
+        role=st.just("assistant"),
+        status=st.just("completed"),
+        content=st.lists(
+            st.one_of(_PART, _object(type=st.just("refusal"), refusal=TEXTS)),
+            max_size=2,
+        ),
+    ),
+    _object(
+        type=st.just("reasoning"),
+        id=ITEM_IDS,
+        summary=st.sampled_from([[], ABSENT, [{"type": "summary_text", "text": "hm"}]]),
+        encrypted_content=st.sampled_from([ABSENT, None, "gAAA"]),
+    ),
+    _object(type=st.just("function_call"), id=ITEM_IDS, call_id=IDS, name=NAMES, arguments=ARGUMENTS),
+    _object(type=st.just("function_call_output"), call_id=IDS, output=_PARTS),
+    _object(type=st.just("custom_tool_call"), call_id=IDS, name=NAMES, input=TEXTS),
+    _object(type=st.just("custom_tool_call_output"), call_id=IDS, output=TEXTS),
+    _object(
+        type=st.just("web_search_call"),
+        id=st.sampled_from(["ws_1", "ws_2"]),
+        status=st.just("completed"),
+        action=st.just({"type": "search", "query": "q"}),
+    ),
+    _object(
+        type=st.just("apply_patch_call"),
+        call_id=IDS,
+        status=st.just("completed"),
+        operation=st.just({"type": "delete_file", "path": "p"}),
+    ),
+    _object(
+        type=st.just("apply_patch_call_output"),
+        call_id=IDS,
+        status=st.sampled_from(["completed", "failed"]),
+        output=TEXTS,
+    ),
+)
+
+
+def _body(
+    message: st.SearchStrategy[Body], root: str = "messages", size: int = 7, **fields: Any
+) -> st.SearchStrategy[Body]:
+    return _object(**{root: st.lists(message, max_size=size)}, **fields)
 
 
 _CHAT_TOOL = _object(type=st.just("function"), function=_object(name=NAMES.filter(bool)))
 _ANTHROPIC_TOOL = _object(name=NAMES.filter(bool), input_schema=st.just({"type": "object"}))
+_GEMINI_RESPONSE = _object(
+    id=st.sampled_from([ABSENT, "a", "b", ""]),
+    name=NAMES,
+    response=st.sampled_from([{}, {"output": "x"}, {"error": "y"}, {"rows": [1]}, "text", ABSENT]),
+    parts=st.sampled_from([ABSENT, ABSENT, [{"inlineData": {"mimeType": "image/png", "data": "aQ=="}}]]),
+)
+_GEMINI_CALL = _object(
+    id=st.sampled_from([ABSENT, "a", "b", None]), name=NAMES, args=st.sampled_from([*VALUES, "{}", "[1]", ABSENT])
+)
+_GEMINI_HOSTED = st.sampled_from(
+    [
+        {"executableCode": {"language": "PYTHON", "code": "1"}},
+        {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
+        {"toolCall": {"id": "t", "toolType": "URL_CONTEXT", "args": {}}},
+        {"toolResponse": {"id": "t", "toolType": "URL_CONTEXT", "response": {}}},
+    ]
+)
+_GEMINI_SIGNATURES = st.sampled_from([ABSENT, ABSENT, "c2ln", "claude-sig", "skip_thought_signature_validator"])
+_GEMINI_PART = st.one_of(
+    _object(text=TEXTS, thought=st.sampled_from([ABSENT, ABSENT, True]), thoughtSignature=_GEMINI_SIGNATURES),
+    _object(functionCall=_GEMINI_CALL, thoughtSignature=_GEMINI_SIGNATURES),
+    _object(function_call=_GEMINI_CALL),
+    _object(functionResponse=_GEMINI_RESPONSE),
+    _GEMINI_HOSTED,
+    st.just({}),
+)
+_GEMINI_CONTENT = _object(
+    role=st.sampled_from(["user", "model", "user", "model", "function", ABSENT]),
+    parts=st.one_of(st.lists(_GEMINI_PART, max_size=4), st.just(ABSENT)),
+)
+_RESPONSES_TOOL = _object(type=st.just("function"), name=NAMES.filter(bool))
 CHAOS: dict[str, st.SearchStrategy[Body]] = {
+    "openai-responses": _body(
+        _ITEM,
+        root="input",
+        size=9,
+        tools=st.one_of(st.just(ABSENT), st.lists(_RESPONSES_TOOL, max_size=2)),
+        store=st.sampled_from([ABSENT, ABSENT, False]),
+    ),
     "openai-chat": _body(_CHAT_MESSAGE, tools=st.one_of(st.just(ABSENT), st.lists(_CHAT_TOOL, max_size=2))),
     "kimi": _body(
         _CHAT_MESSAGE, model=st.sampled_from([ABSENT, "kimi-k2-thinking", "kimi-k3", "kimi-k2-0905-preview"])
+    ),
+    "mistral": _body(
+        _MISTRAL_MESSAGE,
+        model=st.sampled_from(
+            [ABSENT, "open-mixtral-8x22b", "mistral-large-2411", "magistral-medium-2509", "devstral-2"]
+        ),
+        tools=st.one_of(st.just(ABSENT), st.lists(_CHAT_TOOL, max_size=2)),
+        safe_prompt=st.sampled_from([ABSENT, True]),
+        x_unknown=st.sampled_from([ABSENT, ABSENT, 1]),
+    ),
+    "deepseek": _body(
+        _CHAT_MESSAGE,
+        model=st.sampled_from([ABSENT, "deepseek-r1", "deepseek-reasoner", "deepseek-v3.2", "deepseek-v4-pro"]),
+        thinking=st.sampled_from([ABSENT, ABSENT, {"type": "enabled"}, {"type": "disabled"}]),
+        tools=st.lists(_CHAT_TOOL, min_size=1, max_size=2),
+        tool_choice=st.sampled_from([ABSENT, ABSENT, "required", "auto"]),
+    ),
+    "qwen": _body(
+        _CHAT_MESSAGE,
+        model=st.sampled_from([ABSENT, "qwen3.5-plus", "qwq-plus"]),
+        enable_thinking=st.sampled_from([ABSENT, ABSENT, True, False]),
     ),
     "anthropic": _body(
         _ANTHROPIC_MESSAGE,
@@ -99,12 +216,19 @@ CHAOS: dict[str, st.SearchStrategy[Body]] = {
     ),
 }
 
+CHAOS["gemini"] = _object(
+    contents=st.lists(_GEMINI_CONTENT, max_size=7),
+    model=st.sampled_from([ABSENT, "gemini-2.5-flash", "gemini-3.8-flash"]),
+    tools=st.sampled_from([ABSENT, [{"functionDeclarations": [{"name": "f"}]}, {"googleSearch": {}}]]),
+)
+
+_KEYS = ["messages", "contents", "role", "parts", "content", "type", "text", "id", "x"]
 _SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.just(1.5), TEXTS)
 JSON_VALUES = st.recursive(
     _SCALARS,
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),
-        st.dictionaries(st.sampled_from(["messages", "role", "content", "type", "text", "id", "x"]), inner, max_size=4),
+        st.dictionaries(st.sampled_from(_KEYS), inner, max_size=4),
     ),
     max_leaves=10,
 )

@@ -17,15 +17,55 @@ Body = dict[str, Any]
 TARGETS = tuple(row.name for row in segue.formats() if getattr(row, "kind", "wire") != "text")
 MODELS: dict[str, tuple[str | None, ...]] = {
     "openai-chat": (None, "gpt-4.1", "gpt-5"),
+    "openai-responses": (None, "gpt-4.1", "gpt-5", "gpt-5.6-terra"),
     "anthropic": (*(None, "claude-3-5-sonnet-20241022", "claude-sonnet-4-5", "claude-opus-4-6", "claude-fable-5-1"),),
+    "gemini": (None, "gemini-2.0-flash", "gemini-2.5-pro", "gemini-3-pro-preview", "gemini-4-argon"),
     "kimi": (None, "kimi-k2-0905-preview", "kimi-k2-thinking", "kimi-k3"),
+    "mistral": (*(None, "open-mixtral-8x22b", "mistral-small-2501", "magistral-medium-2509", "mistral-large-2512"),),
+    "deepseek": (None, "deepseek-r1", "deepseek-reasoner", "deepseek-v3.2", "deepseek-v4-pro"),
+    "qwen": (None, "qwen3.5-plus", "qwq-plus", "qwen3-coder-plus"),
 }
 INTERRUPTED = "[interrupted: no result was recorded]"
 UNSUPPORTED = "not supported here"
 ERROR = "[error]"
 
 _CANONICAL = re.compile(r"hist_tool_[A-Za-z0-9_-]{1,54}")
-_ABROAD = {"openai-chat": re.compile(r"call_.{1,35}"), "anthropic": re.compile(r"toolu_[A-Za-z0-9_-]+")}
+_ABROAD = {
+    "openai-chat": re.compile(r"call_.{1,35}"),
+    "openai-responses": re.compile(r"call_.{1,59}"),
+    "anthropic": re.compile(r"toolu_[A-Za-z0-9_-]+"),
+    "mistral": re.compile(r"[A-Za-z0-9]{9}"),
+    "deepseek": re.compile(r"call_.{1,59}"),
+    "qwen": re.compile(r"call_.{1,59}"),
+}
+# Left open under `pending=keep`: an unanswered call, and with it an ending that the target would not take.
+_PENDING = {
+    "ANT-04",
+    "OAI-CHAT-03",
+    "OAI-RESP-04",
+    "KIM-02",
+    "MIS-03",
+    "MIS-10",
+    "DS-05",
+    "DS-08",
+    "QWEN-01",
+    "GEM-01",
+    "GEM-05",
+}
+# Dialects of the Chat wire that have no role for later system text.
+PLAIN_ROLES = ("kimi", "mistral", "deepseek", "qwen")
+_PROVIDERS = {row.name: row.provider for row in segue.formats()}
+_MADE = ("reasoning", "function_call", "custom_tool_call")
+
+
+def kin(source: str, target: str) -> bool:
+    """Whether two APIs are one provider's, so that ids of the one are the other's own."""
+    return _PROVIDERS[source] == _PROVIDERS[target]
+
+
+def said(body: Body) -> list[Body]:
+    """What a body holds of the conversation, whatever its API calls that."""
+    return next((body[key] for key in ("messages", "input", "contents") if isinstance(body.get(key), list)), [])
 
 
 def models(api: str) -> tuple[str | None, ...]:
@@ -40,7 +80,7 @@ def dumped(value: Any) -> str:
 
 def accepted(body: Body, api: str, model: str | None, *, pending: bool = False) -> None:
     """No `reject`, and on Kimi no foreign id (KIM-01)."""
-    allowed = {"ANT-04", "OAI-CHAT-03", "KIM-02"} if pending else set()
+    allowed = _PENDING if pending else set()
     bad = [
         str(violation)
         for violation in segue.check(body, api, model=model)
@@ -98,7 +138,7 @@ def nothing_lost(body: Body, report: Any, story: Story) -> None:
 
 def words_in_order(body: Body, story: Story) -> None:
     """Words stay where they were: in the order said, an orphan in its place, a result's picture before what follows."""
-    spoken = dumped(body["messages"])
+    spoken = dumped(said(body))
     order: list[str] = []
     before: Event | None = None
     for at, event in enumerate(story.events):
@@ -128,15 +168,21 @@ def ids_in_order(reading: Reading, report: Any, *, home: bool, api: str, model: 
     """Ids are one to one, in the form of the target, the same in report and body."""
     ids = reading.ids
     if not home:
-        assert len(set(ids)) == len(ids), f"ids repeat: {ids}"
+        told = [one for one in ids if one is not None]
+        assert len(set(told)) == len(told), f"ids repeat: {ids}"
     calls, results = [tuple(pair) for pair in report.emitted_calls], [tuple(pair) for pair in report.emitted_results]
-    if "legacy" not in ids:
+    if "legacy" not in ids and api != "gemini":
         assert [wire for _, wire in calls] == ids
+    if api == "gemini":  # where ids may be left out (GEM-11)
+        assert [wire if given is not None else None for given, (_, wire) in zip(ids, calls, strict=True)] == ids
     canonical = [name for name, _ in calls]
     assert len(set(canonical)) == len(canonical), f"canonical ids repeat: {canonical}"
     assert all(_CANONICAL.fullmatch(name) for name in canonical), canonical
     assert sorted(calls) == sorted(results), "calls and results of the report differ"
-    if not home and api in _ABROAD:
+    if not home and api == "gemini":
+        older = model in ("gemini-2.0-flash", "gemini-2.5-pro")
+        assert all((one is None) == older for one in ids), ids
+    elif not home and api in _ABROAD:
         assert all(_ABROAD[api].fullmatch(one) for one in ids), ids
     if not home and api == "kimi" and model != "kimi-k3":
         assert ids == [f"functions.{one.name}:{index}" for index, one in enumerate(reading.interactions)]
@@ -173,11 +219,32 @@ def anthropic_abroad(body: Body, story: Story) -> None:
     assert not any(str(word_of(event.text)) in lifted for event in later), f"lifted: {later}"
 
 
+def gemini_abroad(body: Body, story: Story) -> None:
+    """What Gemini bodies from elsewhere hold to: results alone (GEM-04), replies in one piece (GEM-08), an end that is
+    not the model's (GEM-05), leading system text on top."""
+    roles = [content["role"] for content in body["contents"]]
+    assert not any(one == other == "model" for one, other in pairwise(roles)), roles
+    assert roles[0] == roles[-1] == "user", roles
+    for content in body["contents"]:
+        assert len({"functionResponse" in part for part in content["parts"]}) == 1, content
+    lifted = dumped(body.get("systemInstruction"))
+    assert all(str(word_of(event.text)) in lifted for event in _later(story)[0])
+
+
 def chat_abroad(body: Body, story: Story, developer: str) -> None:
     """Later system text keeps its place: as developer text where the API has that, else as marked words of a user."""
     for event in _later(story)[1]:
-        (message,) = [one for one in body["messages"] if str(word_of(event.text)) in dumped(one)]
+        (message,) = [one for one in said(body) if str(word_of(event.text)) in dumped(one)]
         assert message["role"] == developer, message
+
+
+def responses_abroad(body: Body, story: Story) -> None:
+    """Leading system text is lifted into the instructions; later text keeps its place as developer's (OAI-RESP-24)."""
+    lifted = dumped(body.get("instructions"))
+    leading, later = _later(story)
+    assert all(str(word_of(event.text)) in lifted for event in leading), f"not lifted: {leading}"
+    assert not any(str(word_of(event.text)) in lifted for event in later), f"lifted: {later}"
+    chat_abroad(body, story, "developer")
 
 
 def results_together(body: Body) -> None:
@@ -218,24 +285,29 @@ def converted(story: Story, given: Body, out: Any, source: str, target: str, mod
     abroad = source != target
     accepted(out.body, target, model)
     reading = read(out.body, target)
-    words_meet(reading, story, flagged=source == "anthropic")
+    words_meet(reading, story, flagged=source in ("anthropic", "gemini"))
     nothing_lost(out.body, out.report, story)
     words_in_order(out.body, story)
-    ids_in_order(reading, out.report, home=not abroad, api=target, model=model)
+    ids_in_order(reading, out.report, home=kin(source, target), api=target, model=model)
     if target == "anthropic":
         results_together(out.body)
     if abroad and target == "anthropic":
         anthropic_abroad(out.body, story)
-    if abroad and target == "openai-chat" and source != "kimi":
+    if abroad and target == "gemini":
+        gemini_abroad(out.body, story)
+    if abroad and target == "openai-responses" and source not in (*PLAIN_ROLES, "gemini"):
+        responses_abroad(out.body, story)
+    if abroad and target == "openai-chat" and source not in (*PLAIN_ROLES, "gemini"):
         chat_abroad(out.body, story, "developer")
-    if abroad and target == "kimi":
+    if abroad and target in ("kimi", "mistral", "deepseek", "qwen"):
         chat_abroad(out.body, story, "user")
     if not abroad and target == "anthropic" and model == "claude-fable-5-1" == given.get("model"):
         still_bound(given, out.body)
 
 
-# KIM-01 by the contract; two results for one call are only a risk on Kimi, but no output holds them (design §4.1).
-NOT_HOME = {"KIM-01", "OAI-CHAT-05", "OAI-CHAT-06"}
+# KIM-01 by the contract; two results for one call are only a risk on Kimi, but no output holds them (design §4.1); nor
+# a message without any content, which is a risk where nobody knows more.
+NOT_HOME = {"KIM-01", "OAI-CHAT-05", "OAI-CHAT-06", "OAI-CHAT-11"}
 
 
 def home(given: Body, body: Body, api: str) -> None:
@@ -247,6 +319,10 @@ def home(given: Body, body: Body, api: str) -> None:
 
 def up_to_last_reply(body: Body) -> list[str]:
     """The encoded messages up to and including the last assistant message."""
-    messages = body.get("messages", [])
-    last = max((at for at, message in enumerate(messages) if message["role"] == "assistant"), default=-1)
-    return [dumped(message) for message in messages[: last + 1]]
+    items = said(body)
+    last = max((at for at, item in enumerate(items) if _is_reply(item)), default=-1)
+    return [dumped(item) for item in items[: last + 1]]
+
+
+def _is_reply(item: Body) -> bool:
+    return item.get("role") in ("assistant", "model") or item.get("type") in _MADE

@@ -26,8 +26,13 @@ EXTRAS: tuple[dict[str, Any], ...] = (
 )
 MODELS = {
     "openai-chat": ("gpt-4.1", "gpt-5", "gpt-4o-mini"),
+    "openai-responses": ("gpt-5.6-terra", "gpt-5", "gpt-4.1"),
     "anthropic": ("claude-sonnet-4-5", "claude-3-5-sonnet-20241022", "claude-opus-4-6", "claude-fable-5-1"),
+    "gemini": ("gemini-2.5-pro", "gemini-3-pro-preview", "gemini-3.8-flash"),
     "kimi": ("kimi-k2-0905-preview", "kimi-k2-thinking", "kimi-k3"),
+    "mistral": ("mistral-medium-latest", "magistral-medium-2509", "mistral-small-2603"),
+    "deepseek": ("deepseek-chat", "deepseek-reasoner", "deepseek-v4-pro"),
+    "qwen": ("qwen-plus", "qwen3.5-plus", "qwq-plus"),
 }
 
 
@@ -68,7 +73,7 @@ class Teller:
             st.lists(st.sampled_from(WEIRD if weird else PLAIN), min_size=1, max_size=3, unique=True)
         )
         self.story.thinking_on = self.chance(3)
-        self.custom = self.chance(2) and self.api in (None, "openai-chat")
+        self.custom = self.chance(2) and self.api in (None, "openai-chat", "openai-responses")
         self.legacy = not self.lawful and self.style.name == "own" and self.chance(1)
         if self.chance(5):
             self.events.extend(System(f"Be brief {self.word()}.") for _ in range(self.pick(1, 1, 2)))
@@ -84,7 +89,7 @@ class Teller:
         return self.story
 
     def opening(self) -> None:
-        if self.api == "kimi":
+        if self.api in ("kimi", "gemini"):
             return
         if self.fault() and self.style.told:
             self.orphan()
@@ -110,7 +115,11 @@ class Teller:
             self.say()
 
     def say(self) -> None:
-        if self.chance(1):
+        # MIS-07: Mistral wants a reply between results and words; MIS-09: and no system text behind either.
+        if self.api == "mistral" and self.events and isinstance(self.events[-1], Result):
+            self.events.append(self.reply(0))
+        behind = self.api == "mistral" and self.events and isinstance(self.events[-1], Reply)
+        if self.chance(1) and not behind:
             self.events.append(System(f"From now on {self.word()}.", developer=self.chance(5)))
         for _ in range(2 if self.chance(1) else 1):
             texts = tuple(f"Please {self.word()}." for _ in range(self.pick(1, 1, 1, 2)))
@@ -200,7 +209,9 @@ class Teller:
     def result(self, call: Call) -> Result:
         text = self.pick(f"Found {self.word()}", f'{{"ok": true, "w": "{self.word()}"}}', f"{self.word()}\n\n  ", "")
         error = self.chance(1)
-        lawful_picture = self.api in (None, "anthropic") and not (self.lawful and error) and not self.legacy
+        lawful_picture = (
+            self.api in (None, "anthropic", "openai-responses") and not (self.lawful and error) and not self.legacy
+        )
         picture = self.picture() if lawful_picture and self.chance(1) else None
         form = "parts" if text and self.chance(2) else "text"
         if not text and not picture and self.chance(5):

@@ -1,7 +1,9 @@
 """Small independent readers: what a body of each API says, read from the rulebook and from nothing of segue.
 
 Chat pairs by id inside the run of tool messages right after the calls (OAI-CHAT-03); Anthropic by `tool_use_id` in
-the user turn right after (ANT-04), neighbours of one role being one turn (ANT-21).
+the user turn right after (ANT-04), neighbours of one role being one turn (ANT-21); Responses by `call_id`, wherever the
+output stands (OAI-RESP-06), as long as it is of its call's type (OAI-RESP-17); Gemini in the one content right after
+the calls (GEM-01), by id where there is one, else by name and order; contents of the model in a row are one turn.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from .story import word_of
@@ -140,10 +143,73 @@ def read_anthropic(body: Body) -> Reading:
     return reading
 
 
+_OUTPUTS = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}
+
+
+def read_responses(body: Body) -> Reading:
+    reading = Reading()
+    items = [item for item in body["input"] if isinstance(item, dict)] if isinstance(body["input"], list) else []
+    waiting: dict[Any, list[Body]] = {}
+    for item in items:
+        if item.get("type") in _OUTPUTS.values():
+            waiting.setdefault((item["type"], item.get("call_id")), []).append(item)
+    for item in items:
+        if item.get("type") not in _OUTPUTS:
+            continue
+        found = waiting.get((_OUTPUTS[item["type"]], item.get("call_id")))
+        given = item["input"] if "input" in item else _parsed(item.get("arguments"))
+        output = flat(found.pop(0).get("output", "")) if found else None
+        reading.interactions.append(Interaction(item.get("call_id"), item.get("name", ""), given, output))
+    reading.surplus.extend(rest for left in waiting.values() for rest in left)
+    return reading
+
+
+def _gemini_result(response: Any) -> tuple[str, bool]:
+    """The text of a `functionResponse`, and whether it is an error."""
+    if isinstance(response, dict) and len(response) == 1:
+        (key, value), error = next(iter(response.items())), "error" in response
+        if key in ("output", "error") and isinstance(value, str):
+            return value, error
+    return ("" if response == {} else json.dumps(response, ensure_ascii=False)), False
+
+
+def _answer(call: Body, waiting: list[Body], ids: set[Any]) -> Body | None:
+    """The result of a call: by its id, else the first of its name whose id is no other call's."""
+    named = [one for one in waiting if one["name"] == call["name"]]
+    same = [one for one in named if call.get("id") and one.get("id") == call["id"]]
+    return next(iter(same or [one for one in named if one.get("id") not in ids]), None)
+
+
+def read_gemini(body: Body) -> Reading:
+    reading = Reading()
+    turns = [list(run) for _, run in groupby(body["contents"], lambda content: content.get("role") == "model")]
+    for turn, following in zip(turns, [*turns[1:], []], strict=True):
+        if turn[0].get("role") != "model":
+            reading.surplus.extend(
+                part for content in turn[1:] for part in content["parts"] if "functionResponse" in part
+            )
+            continue
+        first = following[0]["parts"] if following else []
+        waiting = [part["functionResponse"] for part in first if "functionResponse" in part]
+        calls = [part["functionCall"] for content in turn for part in content["parts"] if "functionCall" in part]
+        ids = {call["id"] for call in calls if call.get("id")}
+        for call in calls:
+            found = _answer(call, waiting, ids)
+            waiting = [one for one in waiting if one is not found]
+            text, error = _gemini_result(found["response"]) if found else (None, False)
+            reading.interactions.append(
+                Interaction(call.get("id") or None, call["name"], call.get("args"), text, error)
+            )
+        reading.surplus.extend(waiting)
+    return reading
+
+
+CHATS = ("openai-chat", "kimi", "mistral", "deepseek", "qwen")
 READERS: dict[str, Callable[[Body], Reading]] = {
-    "openai-chat": read_chat,
-    "kimi": read_chat,
+    **dict.fromkeys(CHATS, read_chat),
+    "openai-responses": read_responses,
     "anthropic": read_anthropic,
+    "gemini": read_gemini,
 }
 
 

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .spell_anthropic import spell_anthropic
-from .spell_chat import spell_chat, spell_kimi
+from .spell_chat import VENDORS, spell_chat
+from .spell_gemini import spell_gemini
+from .spell_responses import spell_responses
 from .story import Story
 
 Body = dict[str, Any]
 
 SPELLINGS: dict[str, Callable[[Story, str | None], Body]] = {
-    "openai-chat": spell_chat,
-    "kimi": spell_kimi,
+    **{api: partial(spell_chat, api=api) for api in VENDORS},
+    "openai-responses": spell_responses,
     "anthropic": spell_anthropic,
+    "gemini": spell_gemini,
 }
 
 

@@ -1,8 +1,10 @@
-"""Stories as Chat Completions bodies, and as Kimi's dialect of them."""
+"""Stories as Chat Completions bodies, and as the dialects of them."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from .story import ABSENT, OWN, Call, Picture, Reply, Result, Say, Story, System
@@ -10,26 +12,62 @@ from .story import ABSENT, OWN, Call, Picture, Reply, Result, Say, Story, System
 Body = dict[str, Any]
 
 
-class Chat:
-    """One spelling; `kimi` writes ids, roles, calls and thinking as Kimi does: it has no free-text tools."""
+@dataclass(frozen=True)
+class Vendor:
+    """How a vendor writes: ids of its own, roles and calls that only OpenAI has, and thinking.
 
-    def __init__(self, story: Story, model: str | None, *, kimi: bool) -> None:
+    `thinkers` think unasked; where calls (`on_calls`) or all replies (`on_all`) must carry reasoning while the model
+    thinks, those without any carry an empty one. `asked` gives the option, for every model but those named in `deaf`.
+    """
+
+    own_id: Callable[[Call, int], str]
+    plain: bool = False
+    thinkers: tuple[str, ...] = ()
+    deaf: tuple[str, ...] = ()
+    asked: Body | None = None
+    on_calls: bool = False
+    on_all: bool = False
+    parts: bool = False
+
+
+VENDORS: dict[str, Vendor] = {
+    "openai-chat": Vendor(lambda call, index: f"call_{call.word}", plain=True),
+    "kimi": Vendor(
+        lambda call, index: f"functions.{call.tool}:{index}",
+        thinkers=("kimi-k2-thinking", "kimi-k3"),
+        deaf=("kimi-k2-0905-preview",),
+        asked={"thinking": {"type": "enabled"}},
+        on_calls=True,
+    ),
+    "mistral": Vendor(lambda call, index: f"id{call.word}x", parts=True),
+    "deepseek": Vendor(
+        lambda call, index: f"call_00_{call.word}",
+        thinkers=("deepseek-reasoner", "deepseek-v4-pro"),
+        deaf=("deepseek-reasoner",),
+        asked={"thinking": {"type": "enabled"}},
+        on_calls=True,
+        on_all=True,
+    ),
+    "qwen": Vendor(lambda call, index: f"call_{call.word}", deaf=("qwq-plus",), asked={"enable_thinking": True}),
+}
+
+
+class Chat:
+    """One spelling."""
+
+    def __init__(self, story: Story, model: str | None, api: str) -> None:
         self.story = story
         self.model = model
-        self.kimi = kimi
-        self.thinks = kimi and (story.thinking_on or model in ("kimi-k2-thinking", "kimi-k3"))
-        self.own = {
-            call.word: f"functions.{call.tool}:{index}" if kimi else f"call_{call.word}"
-            for index, call in enumerate(story.calls)
-        }
+        self.vendor = VENDORS[api]
+        self.thinks = story.thinking_on or model in self.vendor.thinkers
+        self.own = {call.word: self.vendor.own_id(call, index) for index, call in enumerate(story.calls)}
 
     def body(self) -> Body:
         messages: list[Body] = []
         for event in self.story.events:
             match event:
                 case System():
-                    # Kimi has no developer role.
-                    role = "developer" if event.developer and not self.kimi else "system"
+                    role = "developer" if event.developer and self.vendor.plain else "system"
                     messages.append({"role": role, "content": event.text})
                 case Say():
                     messages.append({"role": "user", "content": self.words(event)})
@@ -41,14 +79,14 @@ class Chat:
         body["messages"] = messages
         if self.story.tools:
             body["tools"] = [self.tool(tool.name, tool.kind) for tool in self.story.tools]
-        if self.kimi and self.story.thinking_on and self.model != "kimi-k2-0905-preview":
-            body["thinking"] = {"type": "enabled"}
+        if self.vendor.asked and self.story.thinking_on and self.model not in self.vendor.deaf:
+            body.update(self.vendor.asked)
         if self.story.thinking_on and self.model == "gpt-5":
             body["reasoning_effort"] = "high"
         return body
 
     def tool(self, name: str, kind: str) -> Body:
-        if kind == "custom" and not self.kimi:
+        if kind == "custom" and self.vendor.plain:
             return {"type": "custom", "custom": {"name": name, "description": "Takes free text."}}
         schema = {"type": "object", "properties": {"q": {"type": "string"}}}
         return {"type": "function", "function": {"name": name, "description": "Looks.", "parameters": schema}}
@@ -66,9 +104,12 @@ class Chat:
 
     def reply(self, reply: Reply) -> Body:
         message: Body = {"role": "assistant", "content": reply.text}
-        if reply.thinking is not None:
+        if reply.thinking is not None and self.vendor.parts:
+            words = [{"type": "text", "text": reply.text}] if reply.text else []
+            message["content"] = [{"type": "thinking", "thinking": [{"type": "text", "text": reply.thinking}]}, *words]
+        elif reply.thinking is not None:
             message["reasoning_content"] = reply.thinking
-        elif self.thinks and reply.calls:
+        elif self.thinks and ((reply.calls and self.vendor.on_calls) or self.vendor.on_all):
             message["reasoning_content"] = ""
         if reply.calls and reply.calls[0].kind == "legacy":
             (call,) = reply.calls
@@ -79,7 +120,7 @@ class Chat:
 
     def call(self, call: Call) -> Body:
         entry: Body = {} if call.id is ABSENT else {"id": self.own[call.word] if call.id is OWN else call.id}
-        if call.kind == "custom" and not self.kimi:
+        if call.kind == "custom" and self.vendor.plain:
             return {**entry, "type": "custom", "custom": {"name": call.tool, "input": call.text}}
         arguments = call.text if call.text is not None else json.dumps(call.arguments, ensure_ascii=False)
         if call.kind == "custom":
@@ -104,9 +145,5 @@ class Chat:
         return {**message, "content": content}
 
 
-def spell_chat(story: Story, model: str | None) -> Body:
-    return Chat(story, model, kimi=False).body()
-
-
-def spell_kimi(story: Story, model: str | None) -> Body:
-    return Chat(story, model, kimi=True).body()
+def spell_chat(story: Story, model: str | None, api: str = "openai-chat") -> Body:
+    return Chat(story, model, api).body()

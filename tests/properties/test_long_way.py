@@ -108,7 +108,7 @@ REPLIES: dict[str, Any] = {
         "usage": {"input_tokens": 1, "output_tokens": 1},
     },
 }
-REPLIES["kimi"] = REPLIES["openai-chat"]
+REPLIES.update(dict.fromkeys(("kimi", "mistral", "deepseek", "qwen"), REPLIES["openai-chat"]))
 
 
 def _chat_call(call_id: str, name: str, word: str) -> dict[str, Any]:

@@ -65,6 +65,14 @@ def test_a_story_keeps_its_sense(source: str, target: str, data: st.DataObject) 
     assert checks.dumped(again.body) == checks.dumped(out.body), "a second conversion changed it"
 
 
+# Gemini and Mistral refuse keys that they do not know (MIS-13).
+EXTRAS: dict[str, dict[str, Any]] = {
+    "": {"temperature": 1.0, "top_p": 1, "metadata": {"k": "v", "": 0}, "x_unknown": [1, 1.0, {}]},
+    "mistral": {"temperature": 1.0, "top_p": 1, "metadata": {"k": "v", "": 0}},
+    "gemini": {"safety_settings": [{"threshold": 1.0}, {}], "labels": {"k": 1, "": 1.0}, "store": [1, 1.0, {}]},
+}
+
+
 @EVERY_TARGET
 @examples(10, items=len(checks.TARGETS))
 @given(data=st.data())
@@ -72,7 +80,7 @@ def test_home_is_left_as_it_is(target: str, data: st.DataObject) -> None:
     """A lawful body goes home with every field, the order of keys, and int and float told apart."""
     story = data.draw(lawful_stories(target) if target in SPELLINGS else stories())
     body = spell(story, target, data.draw(st.sampled_from(SOURCE_MODELS.get(target, (None,)))))
-    extras: dict[str, Any] = {"temperature": 1.0, "top_p": 1, "metadata": {"k": "v", "": 0}, "x_unknown": [1, 1.0, {}]}
+    extras = EXTRAS.get(target, EXTRAS[""])
     chosen = data.draw(st.lists(st.sampled_from(sorted(extras)), unique=True, max_size=3))
     body = {**{key: extras[key] for key in chosen[:1]}, **body, **{key: extras[key] for key in chosen[1:]}}
     assert target not in SPELLINGS or judge(body, target)
@@ -111,8 +119,12 @@ def test_what_was_said_is_never_said_otherwise(source: str, target: str, data: s
     longer.events = [*story.events, *_appendix(data, story, source_model)]
     first = segue.convert(spell(story, source, source_model), source=source, target=target, model=model)
     second = segue.convert(spell(longer, source, source_model), source=source, target=target, model=model)
-    assert checks.up_to_last_reply(second.body) == checks.up_to_last_reply(first.body)
-    for key in ("system", "tools"):
+    before, after = checks.up_to_last_reply(first.body), checks.up_to_last_reply(second.body)
+    assert after[: len(before)] == before
+    # MIS-07: only a bridge may have come in behind them.
+    assert [json.loads(one)["content"] for one in after[len(before) :] if '"assistant"' in one] in ([], ["[continued]"])
+    assert target == "mistral" or after == before
+    for key in ("system", "instructions", "systemInstruction", "tools"):
         assert checks.dumped(first.body.get(key)) == checks.dumped(second.body.get(key))
 
 
@@ -176,7 +188,7 @@ def test_there_and_back_again(source: str, target: str, data: st.DataObject) -> 
 def test_chaos_becomes_valid(source: str, target: str, data: st.DataObject) -> None:
     assume(source in CHAOS)
     body, model = data.draw(CHAOS[source]), target_model(data, target)
-    assume(body["messages"])
+    assume(checks.said(body))
     out = segue.convert(body, source=source, target=target, model=model)
     checks.accepted(out.body, target, model or (body.get("model") if source == target else None))
     again = segue.convert(out.body, source=target, target=target, model=model)

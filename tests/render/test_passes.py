@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from segue.canonical.blocks import Message, Origin, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.blocks import Message, Native, Origin, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.pairing import pair
-from segue.canonical.request import Options, Reasoning, Request
+from segue.canonical.request import Options, Reasoning, Request, ToolChoice
 from segue.render.demands import TEXTS, Demands, Policy
 from segue.render.passes import PASSES, render
 from segue.render.report import Report
@@ -47,11 +47,107 @@ def test_a_bridge_where_the_target_wants_one():
     assert [finding.kind for finding in report.findings] == ["inserted"]
 
 
+def test_system_text_behind_a_reply_where_none_may_stand():
+    system = Message("system", (Text("s"),))
+    demands = msgspec.structs.replace(ANYTHING, system_after_reply=False, bridge=True)
+    transcript, _ = said(
+        system, HUMAN, system, ASKS, FOUND, system, Message("ai", (Text("x"),)), system, demands=demands
+    )
+    speakers = [message.speaker for message in transcript.messages]
+    assert speakers == ["system", "human", "system", "ai", "tool", "tool", "ai", "human", "ai", "human"]
+    assert transcript.messages[7].blocks == (Text("[system] s"),)
+
+
+def test_words_apart_from_calls_where_they_cant_stand_together():
+    demands = msgspec.structs.replace(ANYTHING, calls_alone=True)
+    asks = Message("ai", (Text("I look."), call("a"), Text("")))
+    transcript, report = said(HUMAN, asks, Message("tool", (result("a"),)), demands=demands)
+    assert shape(transcript.messages)[1:] == [("ai", "Text"), ("ai", "ToolCall"), ("tool", "ToolResponse")]
+    assert report.of("moved")
+    bare = Message("ai", (Text(""), call("a")))
+    transcript, report = said(HUMAN, bare, Message("tool", (result("a"),)), demands=demands)
+    assert shape(transcript.messages)[1:] == [("ai", "ToolCall"), ("tool", "ToolResponse")]
+    assert not report.of("moved")
+
+
+def test_neighbours_that_are_refused_become_one_but_results_do_not():
+    demands = msgspec.structs.replace(ANYTHING, alternation="strict")
+    transcript, _ = said(HUMAN, HUMAN, ASKS, FOUND, HUMAN, demands=demands)
+    assert [message.speaker for message in transcript.messages] == ["human", "ai", "tool", "tool", "human"]
+
+
+def test_a_human_where_one_is_wanted():
+    demands = msgspec.structs.replace(ANYTHING, human_wanted=True)
+    transcript, _ = said(ASKS, FOUND, demands=demands)
+    assert transcript.messages[-1].blocks == (Text(TEXTS.tail),)
+    transcript, _ = said(HUMAN, ASKS, FOUND, demands=demands)
+    assert transcript.messages[-1].speaker == "tool"
+
+
+def test_a_marked_beginning_of_an_answer():
+    demands = msgspec.structs.replace(ANYTHING, ending="marked")
+    native = Native("elsewhere", {})
+    half = Message("ai", (Text("ha"),), prefill=True, native=native)
+    transcript, _ = said(HUMAN, half, HUMAN, half, demands=demands)
+    assert [message.prefill for message in transcript.messages] == [False, False, False, True]
+    for ending in (msgspec.structs.replace(half, prefill=False), msgspec.structs.replace(half, native=None)):
+        transcript, _ = said(HUMAN, ending, demands=demands)
+        assert transcript.messages[-1].blocks == (Text(TEXTS.tail),)
+    system = Message("system", (Text("s"),), native=native)
+    for system_last, ending in ((True, "s"), (False, TEXTS.tail)):
+        row = msgspec.structs.replace(demands, system_last=system_last)
+        transcript, _ = said(HUMAN, system, demands=row)
+        assert transcript.messages[-1].blocks == (Text(ending),)
+
+
+def test_an_empty_reply_where_none_may_be_empty():
+    demands = msgspec.structs.replace(ANYTHING, empty_messages=frozenset({"human"}))
+    transcript, _ = said(Message("human", (Text(""),)), Message("ai", (Text(""),)), HUMAN, demands=demands)
+    assert [message.speaker for message in transcript.messages] == ["human", "human"]
+
+
+def test_reasoning_that_is_refused_even_at_home():
+    own = Message("ai", (Thinking("hm", origin=Origin("elsewhere")), Text("x")), native=Native("elsewhere", {}))
+    for kind, kept in (("none", True), ("refused", False)):
+        transcript, _ = said(HUMAN, own, HUMAN, demands=msgspec.structs.replace(ANYTHING, reasoning=kind))
+        assert (len(transcript.messages[1].blocks) == 2) is kept
+
+
+def test_placeholders_where_every_reply_must_carry_reasoning():
+    demands = msgspec.structs.replace(ANYTHING, reasoning="plain", reasoning_on_calls="default")
+    history = (HUMAN, ASKS, FOUND, Message("ai", (Text("x"),)), HUMAN)
+    for on_words, found in ((False, [True, False]), (True, [True, True])):
+        row = msgspec.structs.replace(demands, reasoning_on_words=on_words)
+        transcript, _ = said(*history, demands=row)
+        replies = [message for message in transcript.messages if message.speaker == "ai"]
+        assert [isinstance(message.blocks[0], Thinking) for message in replies] == found
+
+
+def test_a_forced_choice_beside_reasoning_by_default():
+    demands = msgspec.structs.replace(
+        ANYTHING, reasoning_by_default=True, reasoning_forbids_forced_choice=True, reasoning_on_calls="default"
+    )
+    options = Options(tool_choice=ToolChoice("required"))
+    transcript, _ = said(HUMAN, ASKS, FOUND, demands=demands, options=options)
+    assert transcript.options.reasoning == Reasoning(enabled=False, effort="none")
+    assert transcript.options.tool_choice == ToolChoice("required")
+    assert not any(isinstance(block, Thinking) for message in transcript.messages for block in message.blocks)
+    row = msgspec.structs.replace(demands, reasoning_switch=False)
+    transcript, _ = said(HUMAN, demands=row, options=options)
+    assert transcript.options == Options(tool_choice=ToolChoice("auto"))
+
+
 def test_a_head_where_a_human_must_come_first():
     demands = msgspec.structs.replace(ANYTHING, first="human")
     transcript, _ = said(Message("system", (Text("s"),)), ASKS, FOUND, demands=demands)
     assert [message.speaker for message in transcript.messages] == ["system", "human", "ai", "tool", "tool"]
     assert transcript.messages[1].blocks == (Text(TEXTS.head),)
+    at_home = Message("ai", (call("a"),), native=Native("elsewhere", {}))
+    found = Message("tool", (result("a"),), native=Native("elsewhere", {}))
+    for first_calls, head in ((True, []), (False, ["human"])):
+        row = msgspec.structs.replace(demands, first_calls=first_calls)
+        transcript, _ = said(at_home, found, demands=row)
+        assert [message.speaker for message in transcript.messages] == [*head, "ai", "tool"]
 
 
 def test_one_message_a_result_or_all_in_one():
@@ -122,6 +218,21 @@ ROWS = [
         tools_wanted="always",
     ),
     msgspec.structs.replace(ANYTHING, bridge=True, later_system="text", reasoning="plain"),
+    msgspec.structs.replace(
+        ANYTHING,
+        bridge=True,
+        alternation="strict",
+        calls_alone=True,
+        first="human",
+        first_calls=False,
+        human_wanted=True,
+        ending="marked",
+        system_after_reply=False,
+        reasoning="plain",
+        reasoning_on_calls="default",
+        reasoning_on_words=True,
+        empty_messages=frozenset({"human"}),
+    ),
 ]
 
 

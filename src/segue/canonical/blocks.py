@@ -195,6 +195,8 @@ class Message(Struct, frozen=True, gc=False):
     blocks: tuple[Block, ...]
     turn_key: str | None = None
     name: str | None = None
+    prefill: bool = False
+    """Whether this is the marked beginning of an answer that is asked for."""
     native: Native | None = None
     extra: Mapping[str, Any] | None = None
 

@@ -134,7 +134,6 @@ class Pairer:
         else:
             turn = _Turn(message.turn_key)
         self._turns.append(turn)
-        self._open_turns.append(turn)
         return turn
 
     def _take_call(self, call: ToolCall, turn: _Turn, index: int) -> ToolCall:
@@ -150,6 +149,8 @@ class Pairer:
         call = msgspec.structs.replace(call, id=call_id)
         slot = self._slots[call_id] = _Slot(call, turn)
         turn.take(slot)
+        if not self._open_turns or self._open_turns[-1] is not turn:
+            self._open_turns.append(turn)
         if raw_id is not None:
             self._newest_bearing[_name(call)] = turn
         return call

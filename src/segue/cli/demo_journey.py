@@ -227,6 +227,10 @@ def _results(body: Json) -> dict[str, tuple[str, Outcome]]:
     for thing in _objects(body):
         call_id = next((thing[key] for key in _RESULT_KEYS if isinstance(thing.get(key), str)), None)
         content = thing.get("content", thing.get("output"))
+        if isinstance(answer := thing.get("functionResponse"), dict):
+            said = cast("Json", answer)
+            call_id, content = said.get("id"), said["response"].get("output", said["response"].get("error"))
+            thing = {"is_error": "error" in said["response"]}
         if call_id and content is not None:
             text = (
                 content if isinstance(content, str) else " ".join(o["text"] for o in _objects(content) if "text" in o)

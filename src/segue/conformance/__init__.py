@@ -8,17 +8,54 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from segue.conformance import anthropic, kimi, openai_chat
+from segue.conformance import (
+    anthropic,
+    deepseek,
+    gemini,
+    kimi,
+    mistral,
+    openai_chat,
+    openai_responses,
+    profiles,
+    qwen,
+)
 from segue.conformance.anthropic.request import AnthropicRequest
 from segue.conformance.chat import ChatRequest
+from segue.conformance.gemini.request import GeminiRequest
+from segue.conformance.openai_responses.request import ResponsesRequest
 from segue.conformance.rule import Book, Finding, Holds, Rule, Severity, Verdict, Violation
 from segue.conformance.values import is_object, kind, listed, quoted
 from segue.errors import InputError
 
-__all__ = ["Finding", "Holds", "Rule", "Severity", "Verdict", "Violation", "apis", "judge", "rules", "unshowable"]
+__all__ = [
+    "Finding",
+    "Holds",
+    "Rule",
+    "Severity",
+    "Verdict",
+    "Violation",
+    "apis",
+    "judge",
+    "profile_names",
+    "rules",
+    "unshowable",
+]
 
-_BOOKS: Mapping[str, Book[AnthropicRequest] | Book[ChatRequest]] = {
-    book.api: book for book in (anthropic.BOOK, kimi.BOOK, openai_chat.BOOK)
+AnyBook = Book[AnthropicRequest] | Book[ChatRequest] | Book[GeminiRequest] | Book[ResponsesRequest]
+AnyRule = Rule[AnthropicRequest] | Rule[ChatRequest] | Rule[GeminiRequest] | Rule[ResponsesRequest]
+
+_BOOKS: Mapping[str, AnyBook] = {
+    book.api: book
+    for book in (
+        anthropic.BOOK,
+        deepseek.BOOK,
+        gemini.BOOK,
+        kimi.BOOK,
+        mistral.BOOK,
+        openai_chat.BOOK,
+        openai_responses.BOOK,
+        qwen.BOOK,
+    )
 }
 
 
@@ -27,28 +64,41 @@ def apis() -> tuple[str, ...]:
     return tuple(sorted(_BOOKS))
 
 
-def judge(body: Mapping[str, object], api: str, *, model: str | None = None) -> Verdict:
+def profile_names() -> tuple[str, ...]:
+    """The servers that `openai-chat` can be judged for, sorted."""
+    return tuple(sorted(profiles.BOOKS))
+
+
+def judge(body: Mapping[str, object], api: str, *, model: str | None = None, profile: str | None = None) -> Verdict:
     """Judges a body; `model` wins over the body's own, and rules follow its version.
 
-    Raises `InputError` where the body is not a request of this API at all.
+    `profile` names a server that speaks `openai-chat` with rules of its own. Raises `InputError` where the body is not
+    a request of this API at all.
     """
-    book = _book(api)
+    book = _book(api, profile)
     if not is_object(body):
         raise InputError(f"a request body is an object, got {kind(body)}")
     return book.judge(body, model)
 
 
-def rules(api: str) -> tuple[Rule[AnthropicRequest] | Rule[ChatRequest], ...]:
+def rules(api: str, profile: str | None = None) -> tuple[AnyRule, ...]:
     """The table of checks: number, name, what it says, severity, and the models it holds for."""
-    return _book(api).rules
+    return _book(api, profile).rules
 
 
-def unshowable(api: str) -> Mapping[str, str]:
+def unshowable(api: str, profile: str | None = None) -> Mapping[str, str]:
     """Rulebook numbers without a check, each with the reason."""
-    return _book(api).unshowable
+    return _book(api, profile).unshowable
 
 
-def _book(api: str) -> Book[AnthropicRequest] | Book[ChatRequest]:
+def _book(api: str, profile: str | None = None) -> AnyBook:
     if api not in _BOOKS:
         raise InputError(f"no rules for the API {quoted(api)}; known are {listed(apis())}", path="api")
-    return _BOOKS[api]
+    if profile is None:
+        return _BOOKS[api]
+    if api != openai_chat.BOOK.api:
+        raise InputError(f"{api} has no profiles; they belong to {openai_chat.BOOK.api}", path="profile")
+    if profile not in profiles.BOOKS:
+        known = ", ".join(profile_names())
+        raise InputError(f"{quoted(profile)} is not a known profile of {api}; known are {known}", path="profile")
+    return profiles.BOOKS[profile]

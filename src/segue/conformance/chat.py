@@ -14,7 +14,7 @@ from segue.conformance.values import is_list, is_object, is_text, kind
 from segue.errors import InputError
 from segue.models import Model
 
-__all__ = ["Call", "ChatRequest", "Message", "Result", "Round", "Tool", "messages_of", "read"]
+__all__ = ["Call", "ChatRequest", "Message", "Result", "Round", "Tool", "messages_of", "not_functions", "read"]
 
 _ASIDE = frozenset({"system", "developer"})
 
@@ -205,3 +205,13 @@ def read(body: Mapping[str, object], model: Model) -> ChatRequest:
     ]
     every = [call for found in calls.values() for call in found]
     return ChatRequest(body, model, messages, every, rounds, orphans, tools)
+
+
+def not_functions(request: ChatRequest) -> Iterator[tuple[str, object]]:
+    """Where a call or a declared tool is of another type than `function`, with that type."""
+    for call in request.calls:
+        if call.data.get("type") != "function":
+            yield f"{call.path}.type", call.data.get("type")
+    for tool in request.tools:
+        if tool.type != "function":
+            yield f"tools[{tool.index}].type", tool.type

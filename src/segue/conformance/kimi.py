@@ -9,11 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-import msgspec
-
 from segue.conformance import openai_chat
 from segue.conformance.chat import Call, ChatRequest, Result, Round, read
-from segue.conformance.rule import Book, Finding, Holds, Rule, Severity, Table
+from segue.conformance.rule import Book, Finding, Holds, Severity, Table
 from segue.conformance.values import is_list, is_object, is_text, kind, quoted, text_of
 from segue.models import Model
 
@@ -203,10 +201,4 @@ def _unresolvable(turn: Round, position: int, result: Result) -> bool:
     return position >= len(turn.calls) and not _named(result)
 
 
-def _shared() -> Iterator[Rule[ChatRequest]]:
-    for rule in openai_chat.BOOK.rules:
-        if rule.name in SHARED:
-            yield msgspec.structs.replace(rule, severity=SHARED[rule.name])
-
-
-BOOK: Book[ChatRequest] = Book("kimi", read, (*_table, *_shared()), UNSHOWABLE)
+BOOK: Book[ChatRequest] = Book("kimi", read, (*_table, *openai_chat.shared(SHARED)), UNSHOWABLE)

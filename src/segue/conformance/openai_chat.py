@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator, Mapping
 
 from segue.conformance.chat import Call, ChatRequest, Message, read
-from segue.conformance.rule import Book, Finding, Severity, Table
+from segue.conformance.rule import Book, Finding, Rule, Severity, Table
 from segue.conformance.values import is_list, is_object, is_text, kind, quoted, text_of
 from segue.models import Model
 
-__all__ = ["BOOK", "UNSHOWABLE"]
+__all__ = ["BOOK", "UNSHOWABLE", "shared", "unanswered"]
 
 UNSHOWABLE: Mapping[str, str] = {
     "OAI-CHAT-02": "says what is allowed: ids of any characters",
@@ -313,3 +313,8 @@ def no_foreign_keys(request: ChatRequest) -> Iterator[Finding]:
 
 
 BOOK: Book[ChatRequest] = Book("openai-chat", read, tuple(_table), UNSHOWABLE)
+
+
+def shared(severities: Mapping[str, Severity]) -> Iterator[Rule[ChatRequest]]:
+    """The rules that another API on this wire takes over: name of the check → severity there."""
+    return (rule.at(severities[rule.name]) for rule in BOOK.rules if rule.name in severities)

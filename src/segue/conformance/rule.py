@@ -67,6 +67,18 @@ class Rule(msgspec.Struct, Generic[R], frozen=True):
     holds: Holds
     check: Callable[[R], Iterator[Finding]]
 
+    def at(self, severity: Severity) -> Rule[R]:
+        """The same rule where another API takes its breach more or less hard."""
+        if severity == self.severity:
+            return self
+        check = self.check
+
+        def alike(request: R) -> Iterator[Finding]:
+            for finding in check(request):
+                yield Finding(finding.path, finding.message)
+
+        return Rule(self.number, self.name, self.says, severity, self.holds, alike)
+
     def violations(self, request: R) -> Iterator[Violation]:
         """Every place where the request breaks this rule."""
         for finding in self.check(request):
@@ -134,9 +146,9 @@ _INDEX = re.compile(r"\[(\d+)\]")
 
 
 def _place(violation: Violation) -> tuple[bool, list[int]]:
-    """Sort key: what stands outside the messages first, then the messages in their order."""
+    """Sort key: what stands outside the messages, items or contents first, then these in their order."""
     path = violation.path
-    return path.startswith("messages"), [int(index) for index in _INDEX.findall(path)]
+    return path.startswith(("messages", "input", "contents")), [int(index) for index in _INDEX.findall(path)]
 
 
 class Book(msgspec.Struct, Generic[R], frozen=True):

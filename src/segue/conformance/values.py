@@ -5,10 +5,11 @@ Nothing here raises: every function takes any value.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeGuard
 
-__all__ = ["is_list", "is_object", "is_text", "kind", "listed", "quoted", "text_of"]
+__all__ = ["is_list", "is_object", "is_text", "kind", "kind_of_json", "listed", "quoted", "text_of"]
 
 _LONGEST_QUOTE = 80
 _LONGEST_LIST = 5
@@ -45,6 +46,18 @@ def kind(value: object) -> str:
     if isinstance(value, str):
         return "a string" if value else "an empty string"
     return "a list" if is_list(value) else "an object" if is_object(value) else f"a {type(value).__name__}"
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(name)
+
+
+def kind_of_json(text: str) -> str:
+    """The kind of the JSON value that a text holds, and `""` where it holds none: NaN is no JSON."""
+    try:
+        return kind(json.loads(text, parse_constant=_no_constant))
+    except (ValueError, RecursionError):
+        return ""
 
 
 def quoted(value: object) -> str:

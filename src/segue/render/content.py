@@ -20,6 +20,9 @@ def errors(draft: Draft) -> Draft:
     def told(_message: Message, block: Block) -> list[Block]:
         if not isinstance(block, ToolResponse) or not block.error:
             return [block]
+        # What came from there says it in its own way.
+        if block.native is not None and block.native.intact and draft.at_home(block):
+            return [block]
         if block.synthetic is not None:
             return [msgspec.structs.replace(block, error=False)]
         first, *rest = _as_text(block) or [Text("")]
@@ -95,7 +98,9 @@ def _in_result(draft: Draft, response: ToolResponse) -> tuple[ToolResponse, list
             kept.append(block)
         elif not isinstance(block, Media) or not (home or _sayable(block)):
             kept.append(_unsupported(draft, block))
-        elif block.kind in allowed:
+        elif (home and (allowed or draft.demands.media_at_home)) or (
+            block.kind in allowed and (block.data or draft.demands.urls_in_results)
+        ):
             kept.append(block)
         elif block.kind in draft.demands.media_human:
             draft.report.add("moved", f"{block.kind} of a result: put after the results", call_id=response.call_id)
@@ -124,8 +129,8 @@ def empties(draft: Draft) -> Draft:
     """No text and no message that the target refuses because nothing is in it."""
     messages: list[Message] = []
     for message in draft.messages:
-        if draft.demands.empty_text == "refused":
-            kept = tuple(_without_empty_parts(b) for b in message.blocks if not (isinstance(b, Text) and not b.text))
+        if draft.demands.empty_text != "kept":
+            kept = tuple(_without_empty_parts(draft, b) for b in message.blocks if not _is_refused(draft, b))
             same = len(kept) == len(message.blocks) and all(a is b for a, b in zip(kept, message.blocks, strict=True))
             message = message if same else message.holding(kept)
         if _says_nothing(draft, message):
@@ -135,9 +140,18 @@ def empties(draft: Draft) -> Draft:
     return draft.with_messages(messages)
 
 
-def _without_empty_parts(block: Block) -> Block:
+def _is_refused(draft: Draft, block: Block) -> bool:
+    return isinstance(block, Text) and not block.text and not _stays_empty(draft, block)
+
+
+def _stays_empty(draft: Draft, block: Block) -> bool:
+    intact = block.native is not None and block.native.intact and draft.at_home(block)
+    return intact and draft.demands.empty_text == "home"
+
+
+def _without_empty_parts(draft: Draft, block: Block) -> Block:
     """A result may be empty, but not have an empty part."""
-    if not isinstance(block, ToolResponse) or not block.content:
+    if not isinstance(block, ToolResponse) or not block.content or _stays_empty(draft, block):
         return block
     alone = len(block.content) == 1 and block.content[0].native is None
     kept = tuple(part for part in block.content if alone or not (isinstance(part, Text) and not part.text))
@@ -148,6 +162,10 @@ def _says_nothing(draft: Draft, message: Message) -> bool:
     if not message.blocks:
         intact = message.native is not None and message.native.intact and draft.at_home(message)
         return not (intact and message.speaker in draft.demands.empty_messages)
-    if draft.demands.blank_messages:
+    if not all(isinstance(block, Text) and not block.text.strip() for block in message.blocks):
         return False
-    return all(isinstance(block, Text) and not block.text.strip() for block in message.blocks)
+    if not draft.demands.blank_messages:
+        return True
+    # MIS-11: empty texts are no content either.
+    empty = all(isinstance(block, Text) and not block.text for block in message.blocks)
+    return empty and message.speaker not in draft.demands.empty_messages

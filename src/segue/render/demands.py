@@ -20,42 +20,78 @@ class Demands(Struct, frozen=True):
     provider: str
     """Who makes ids and reasoning there."""
 
-    results: Literal["each", "joint"] = "each"
-    """One message a result, or all results of a turn in one message with the human's words after them."""
+    results: Literal["each", "joint", "alone"] = "each"
+    """One message a result; all results of a turn in one message with the human's words after them; or all in one
+    message with nothing else in it."""
+    adjacent: bool = True
+    """Results stand right behind their calls. Where not, anything may come between at home."""
     by_position: bool = False
     """Results are paired with calls by their order; an id that fits no call does not matter."""
     loose_without_id: bool = False
     """Calls and results of a type that never had an id are not checked against each other: at home they stay."""
-    unique_ids: Literal["turn", "conversation"] = "turn"
+    unique_ids: Literal["never", "turn", "conversation"] = "turn"
     own_id: str = r".+"
     """The pattern of ids that the target takes back as they are."""
     own_name: str = r"[\s\S]+"
     """The pattern of tool names that go home as they are."""
-    alternation: Literal["free", "merged"] = "free"
-    """`merged`: neighbours of one role count as one message, so abroad they are made one."""
+    alternation: Literal["free", "merged", "strict"] = "free"
+    """`merged`: neighbours of one role count as one message, so abroad they are made one; `strict`: also at home."""
     bridge: bool = False
     """An assistant must stand between a result and the human's next words."""
+    calls_alone: bool = False
+    """A message with calls holds no words; they stand in a message before it."""
     first: Literal["any", "human"] = "any"
-    ending: Literal["free", "prefill", "human"] = "free"
-    """What an assistant at the end means: a turn like any other, the start of the answer, or an error."""
+    first_calls: bool = True
+    """Whether the very first message may hold calls, or be a lone reply, at home."""
+    no_messages: bool = True
+    """Whether at home there may be no message at all."""
+    human_wanted: bool = False
+    """A human must have spoken somewhere."""
+    ending: Literal["free", "prefill", "marked", "human"] = "free"
+    """What an assistant at the end means: a turn like any other, the start of the answer, that too if it is marked so
+    (the mark stands nowhere else), or an error."""
+    system_last: bool = True
+    """Whether system text may be the end, at home."""
     prefill_while_reasoning: bool = True
     """Whether a prefill is lawful while reasoning is switched on."""
     blank_ending: bool = True
     """Whether a prefill may end in white space."""
+    pauses: bool = True
+    """Whether the end may be a tool that the provider runs itself."""
+    own_hosted: str = r"[\s\S]*"
+    """The pattern of tools run by the provider that go home as they are."""
 
     system: Literal["top", "inline"] = "inline"
     later_system: Literal["developer", "system", "text"] = "developer"
+    system_after_reply: bool = True
+    """Whether system text may follow an assistant or a result, at home."""
 
-    reasoning: Literal["none", "signed", "plain"] = "none"
-    """What of its own reasoning the target takes back: nothing, what it signed, or its plain text."""
+    reasoning: Literal["none", "refused", "signed", "plain"] = "none"
+    """What of its own reasoning the target takes back: nothing, nothing even at home, what it signed, or its plain
+    text."""
     reasons: bool = True
     """Whether the model reasons at all."""
     reasoning_bound: Literal["provider", "model", "prefix"] = "provider"
+    reasoning_whole: bool = True
+    """All reasoning of a message goes back, or none of it; else each block is judged by itself."""
+    own_signature: str = r"[\s\S]*"
+    """The pattern of signatures that the target may have made."""
     reasoning_alone: bool = True
     """Whether a message may hold reasoning and nothing else."""
-    reasoning_on_calls: Literal["never", "asked", "default"] = "never"
-    """Every message with calls must carry reasoning (a placeholder where there is none): while it is asked for, or
-    unless it is switched off."""
+    reasoning_leads: bool = False
+    """Reasoning stands right before what was made with it; without it, what the provider knows that by is void."""
+    reasoning_on_calls: Literal["never", "asked", "default", "always"] = "never"
+    """Every message with calls must carry reasoning (a placeholder where there is none): while it is asked for, unless
+    it is switched off, or in any case."""
+    reasoning_on_words: bool = False
+    """Then messages without calls must carry it too."""
+    placeholder_signature: str = ""
+    """What the target takes for a signature of its own on the first call of a message; without it the placeholder is a
+    text at the beginning."""
+    reasoning_by_default: bool = False
+    """Whether the model reasons unless it is told not to."""
+    reasoning_switch: bool = True
+    """Whether it can be told not to."""
     reasoning_refuses_tools: bool = False
     """Reasoning can't be asked for beside declared functions."""
     reasoning_opens_loop: bool = False
@@ -67,8 +103,8 @@ class Demands(Struct, frozen=True):
     """Whether a final assistant message may hold reasoning while reasoning is off."""
 
     error_flag: bool = False
-    empty_text: Literal["kept", "refused"] = "kept"
-    """Whether a text block may be empty."""
+    empty_text: Literal["kept", "home", "refused"] = "kept"
+    """Whether a text block may be empty: anywhere, at home where its fragment is intact, or nowhere."""
     blank_messages: bool = True
     """Whether a message may hold nothing but white space."""
     empty_messages: frozenset[str] = frozenset()
@@ -77,6 +113,10 @@ class Demands(Struct, frozen=True):
     media_ai: frozenset[str] = frozenset()
     media_results: frozenset[str] = frozenset()
     media_in_errors: bool = True
+    urls_in_results: bool = True
+    """Whether media in results may be given by URL."""
+    media_at_home: bool = False
+    """Whether results go home with whatever they hold."""
     text_results: bool = False
     """Results hold text and nothing else, not even what nobody knows."""
     tools_wanted: Literal["never", "abroad", "always"] = "never"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeGuard
 
 import msgspec
@@ -13,7 +13,7 @@ from segue.canonical.request import Options, Reasoning, Request, Tool
 from segue.render.demands import Demands, Policy
 from segue.render.report import Report
 
-__all__ = ["Draft", "loose_ids", "regrouped", "thinks"]
+__all__ = ["Draft", "loose_ids", "regrouped", "runs", "thinks"]
 
 
 class Draft(Struct, frozen=True):
@@ -56,6 +56,13 @@ class Draft(Struct, frozen=True):
         if asked is None or asked.enabled is False or asked.effort == "none":
             return False
         return asked != Reasoning()
+
+    @property
+    def reasons(self) -> bool:
+        """Whether the model will reason: because it is asked to, or because nobody tells it not to, or can."""
+        unsaid = self.options.reasoning is None or self.options.reasoning == Reasoning()
+        untold = unsaid or not self.demands.reasoning_switch
+        return self.reasoning_on or (self.demands.reasoning_by_default and untold)
 
     def with_messages(self, messages: Iterable[Message]) -> Draft:
         """The draft with these messages; itself if they are the ones it has."""
@@ -110,6 +117,18 @@ def regrouped(message: Message, belongs: Callable[[Block], str]) -> list[Message
         msgspec.structs.replace(message.holding(tuple(blocks)), speaker=speaker, native=None)
         for speaker, blocks in runs
     ]
+
+
+def runs(messages: Iterable[Message], together: Callable[[Message, Message], bool]) -> Iterator[list[Message]]:
+    """Neighbours that belong together, as lists."""
+    run: list[Message] = []
+    for message in messages:
+        if run and not together(run[-1], message):
+            yield run
+            run = []
+        run.append(message)
+    if run:
+        yield run
 
 
 def thinks(message: Message) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -10,7 +11,8 @@ from segue.canonical.blocks import Block, Message, State, Text, Thinking, ToolCa
 from segue.canonical.jsontext import write_text
 from segue.canonical.pairing import same_content
 from segue.render.demands import TEXTS
-from segue.render.draft import Draft, regrouped
+from segue.render.draft import Draft, regrouped, runs
+from segue.render.reasoning import keeps_reasoning, unnamed
 
 __all__ = ["complete", "hosted", "orphans", "place", "settle", "speakers"]
 
@@ -28,12 +30,26 @@ def speakers(draft: Draft) -> Draft:
         return regrouped(message, lambda block: _speaker(block, message))
 
     made: list[Message] = []
-    for message in draft.messages:
+    for message in _one_reply_a_turn(draft):
         pieces = parts(message)
         if len(pieces) > 1 or pieces[0] is not message:
             draft.report.add("moved", "calls, reasoning or results stood in a message of somebody else")
         made += pieces
     return draft.with_messages(made)
+
+
+def _one_reply_a_turn(draft: Draft) -> Iterator[Message]:
+    """The messages, with a reply that its wire wrote as several of one turn put together; at home they stay."""
+    for run in runs(draft.messages, _of_one_turn):
+        if len(run) == 1 or all(draft.at_home(message) for message in run):
+            yield from run
+            continue
+        draft.report.add("moved", "messages that are one reply were put together")
+        yield run[0].holding(tuple(block for message in run for block in message.blocks))
+
+
+def _of_one_turn(last: Message, message: Message) -> bool:
+    return last.speaker == message.speaker == "ai" and last.turn_key is not None and last.turn_key == message.turn_key
 
 
 def _in_reply(block: Block) -> str:
@@ -77,14 +93,22 @@ def _ran_abroad(draft: Draft) -> frozenset[str]:
     for message in draft.messages:
         if message.speaker != "ai" and not all(isinstance(block, ToolResponse) for block in message.blocks):
             running.clear()
+        kept = not _loses_its_name(draft, message)
         for block in message.blocks:
             run_id = _hosted_id(block)
-            whole = draft.at_home(block) and block.native is not None and block.native.intact
+            whole = draft.at_home(block) and block.native is not None and block.native.intact and kept
+            # GEM-24
+            whole = whole and re.fullmatch(draft.demands.own_hosted, _tool_of(block)) is not None
             # ANT-09: the result stands behind its call, before the user speaks again.
             if run_id and (not whole or (isinstance(block, ToolResponse) and run_id not in running)):
                 found.add(run_id)
             running.add(run_id)
     return frozenset(found)
+
+
+def _loses_its_name(draft: Draft, message: Message) -> bool:
+    """OAI-RESP-08: what was made with reasoning can't go back by its id without it."""
+    return draft.demands.reasoning_leads and not keeps_reasoning(draft, message)
 
 
 def _hosted_id(block: Block) -> str:
@@ -94,10 +118,16 @@ def _hosted_id(block: Block) -> str:
     return block.call_id if isinstance(block, ToolResponse) and block.hosted else ""
 
 
+def _tool_of(block: Block) -> str:
+    return (block.name or "") if isinstance(block, ToolCall | ToolResponse) else ""
+
+
 def _as_pairs(draft: Draft, message: Message, abroad: frozenset[str], results: dict[str, Block]) -> list[Message]:
     """The message with its provider-run calls as calls like any other; cut after each result."""
     if not any(_hosted_id(block) in abroad for block in message.blocks):
         return [message]
+    if _loses_its_name(draft, message):
+        message = unnamed(message)
     blocks: list[Block] = []
     for block in message.blocks:
         if _hosted_id(block) not in abroad:
@@ -257,6 +287,7 @@ def place(draft: Draft) -> Draft:
     """Results stand right behind their calls. Turns that are lawful as they stand are not touched."""
     loose: dict[int, list[ToolCall]] = {}
     responses = {response.call_id: response for response in _client_responses(draft)}
+    places = {} if draft.demands.adjacent else _places(draft)
     for start, stop in _reply_runs(draft):
         asked = {
             position: calls
@@ -264,7 +295,7 @@ def place(draft: Draft) -> Draft:
             if (calls := [call for call in _client_calls(draft, draft.messages[position]) if call.id in responses])
         }
         expected = [call.id for calls in asked.values() for call in calls]
-        if expected and not _stands_well(draft, start, stop, expected):
+        if expected and not _stands_well(draft, start, stop, expected, places):
             loose.update(asked)
     if not loose:
         return draft
@@ -293,6 +324,7 @@ def _reply_runs(draft: Draft) -> Iterator[tuple[int, int]]:
         if message.speaker == "ai":
             while (
                 draft.demands.alternation == "merged"
+                and draft.demands.results != "each"
                 and stop < len(draft.messages)
                 and draft.messages[stop].speaker == "ai"
                 and draft.at_home(draft.messages[stop])
@@ -303,11 +335,25 @@ def _reply_runs(draft: Draft) -> Iterator[tuple[int, int]]:
         position = stop
 
 
-def _stands_well(draft: Draft, start: int, stop: int, expected: list[str]) -> bool:
-    """Whether exactly these results, each once, are the first thing after the reply."""
+def _places(draft: Draft) -> dict[str, int]:
+    """For each call the message that its result stands in."""
+    return {
+        block.call_id: position
+        for position, message in enumerate(draft.messages)
+        for block in message.blocks
+        if draft.pairs_result(block)
+    }
+
+
+def _stands_well(draft: Draft, start: int, stop: int, expected: list[str], places: dict[str, int]) -> bool:
+    """Whether exactly these results, each once, are the first thing after the reply, or may come later at home."""
     found, end = _head(draft, stop)
     if found == expected:
         return True
+    # OAI-RESP-06
+    if places and draft.at_home(draft.messages[start]):
+        stood = [places[call_id] for call_id in expected]
+        return all(at >= stop and (at < end or draft.at_home(draft.messages[at])) for at in stood)
     home = all(draft.at_home(message) for message in draft.messages[start:end])
     return home and len(found) == len(expected) and set(found) == set(expected)
 

@@ -22,12 +22,14 @@ They stand in this order, because each relies on what was settled before:
                    turn.
 9.  `system_text`  After `place`, so that a system message can't be caught between a call and its result.
 10. `empties`      After all that takes content out, before all that counts neighbours.
-11. `grouping`, `merging`, `bridges`, `ends`   The roles, from the inside out: results in messages, messages with
-                   neighbours, then the two ends.
+11. `grouping`, `bridges`, `merging`, `ends`   The roles, from the inside out: results in messages, what may follow
+                   what, neighbours of one role, then the two ends.
 12. `bound`        Reasoning that is bound to its prefix can only be judged when the prefix is final. If it has to go,
                    what depends on content runs once more.
-13. `placeholders` Last among blocks: a placeholder is not reasoning and must not be judged as such.
-14. `open_exchange`, `declared`   The options, with the final messages in view.
+13. `open_exchange` What is asked of reasoning, with the final messages in view.
+14. `placeholders` Last among blocks: a placeholder is not reasoning and must not be judged as such, and where
+                   reasoning was just switched off none is needed.
+15. `declared`     The tools, for the calls that are left.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ def rebound(draft: Draft) -> Draft:
     """`bound`, and what has to follow if it took anything out."""
     made = bound(draft)
     if made is not draft:
-        for step in (empties, grouping, merging, bridges, ends):
+        for step in (empties, grouping, bridges, merging, ends):
             made = step(made)
     return made
 
@@ -94,12 +96,12 @@ PASSES: tuple[Pass, ...] = (
     system_text,
     empties,
     grouping,
-    merging,
     bridges,
+    merging,
     ends,
     rebound,
-    placeholders,
     open_exchange,
+    placeholders,
     declared,
 )
 

@@ -1,12 +1,13 @@
 """The passes about reasoning: what goes back to its maker, what is bound to a prefix, and what a request may ask for.
 
-Reasoning never breaks a pair: these passes touch `Thinking` blocks and options, and nothing else.
+Reasoning never breaks a pair: these passes touch `Thinking` blocks and options, and of other blocks no more than the
+promise that their fragment may go back as it is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -28,16 +29,27 @@ from segue.canonical.blocks import (
 )
 from segue.canonical.history import bound_to
 from segue.canonical.jsontext import write_sorted
-from segue.canonical.request import Reasoning, Request, Tool
+from segue.canonical.request import Reasoning, Request, Tool, ToolChoice
 from segue.models import same_model
 from segue.render.demands import TEXTS
 from segue.render.draft import Draft, thinks
 from segue.render.transcript import Transcript
 
-__all__ = ["bound", "open_exchange", "placeholders", "prefix_digests", "reasoning", "remembering", "sent_digest"]
+__all__ = [
+    "bound",
+    "keeps_reasoning",
+    "open_exchange",
+    "placeholders",
+    "prefix_digests",
+    "reasoning",
+    "remembering",
+    "sent_digest",
+    "unnamed",
+]
 
 
 _NOT_OWN = "reasoning of {whose} can't go to {api}: left out"
+_DETACHED = "reasoning of {whose} without what was made with it: left out"
 _UNBOUND = "what came before this reasoning of {whose} has changed, and it is bound to that: left out"
 
 
@@ -45,22 +57,87 @@ def reasoning(draft: Draft) -> Draft:
     """Reasoning goes back to who made it, whole; the rest is left out or told as text."""
 
     def kept(message: Message) -> Message:
-        if not thinks(message) or _stays(draft, message):
+        if not thinks(message):
             return message
-        return message.holding(tuple(made for block in message.blocks for made in _told(draft, block, _NOT_OWN)))
+        stays = {id(block) for block in _staying(draft, message)}
+        blocks: list[Block] = []
+        for block in message.blocks:
+            blocks += [block] if id(block) in stays else _told(draft, block, _NOT_OWN)
+        same = len(blocks) == len(message.blocks) and all(a is b for a, b in zip(blocks, message.blocks, strict=True))
+        return message if same else message.holding(tuple(blocks))
 
+    if draft.demands.reasoning_leads:
+        return draft.with_messages(_leading(draft, kept))
     return draft.with_messages(kept(message) for message in draft.messages)
 
 
-def _stays(draft: Draft, message: Message) -> bool:
-    """Whether all reasoning of a message may go back. ANT-25: all of it or none."""
+def _leading(draft: Draft, kept: Callable[[Message], Message]) -> Iterator[Message]:
+    """The messages where reasoning stands before what was made with it; without it, that goes back without its name."""
+    torn = False
+    for message in draft.messages:
+        if message.speaker != "ai":
+            yield message
+            continue
+        ends = bool(message.blocks) and isinstance(message.blocks[-1], Thinking)
+        made = kept(message)
+        # OAI-RESP-08: what comes after reasoning that was torn from it may have been made with it.
+        made = unnamed(made) if torn or made is not message else made
+        yield _without_detached(draft, made)
+        torn = ends and draft.at_home(message.blocks[-1])
+
+
+def _without_detached(draft: Draft, message: Message) -> Message:
+    """OAI-RESP-07: of reasoning that is followed by more of it, or by nothing, nobody knows what was made with it."""
+    following = [*message.blocks, None][1:]
+    detached = [after is None or isinstance(after, Thinking) for after in following]
+    if not any(loose and isinstance(block, Thinking) for block, loose in zip(message.blocks, detached, strict=False)):
+        return message
+    blocks = zip(message.blocks, detached, strict=True)
+    return message.holding(
+        tuple(made for block, loose in blocks for made in (_told(draft, block, _DETACHED) if loose else [block]))
+    )
+
+
+def unnamed(message: Message) -> Message:
+    """The message with blocks that are written anew, so that they no longer claim to be what the provider keeps."""
+    return message.holding(
+        tuple(
+            msgspec.structs.replace(block, native=msgspec.structs.replace(block.native, intact=False))
+            if block.native is not None and block.native.intact and not _is_hosted(block)
+            else block
+            for block in message.blocks
+        )
+    )
+
+
+def _is_hosted(block: Block) -> bool:
+    return (isinstance(block, ToolCall) and block.kind == "hosted") or (
+        isinstance(block, ToolResponse) and block.hosted
+    )
+
+
+def keeps_reasoning(draft: Draft, message: Message) -> bool:
+    """Whether the reasoning of a message, if it has any, goes back."""
+    return len(_staying(draft, message)) == sum(isinstance(block, Thinking) for block in message.blocks)
+
+
+def _staying(draft: Draft, message: Message) -> list[Thinking]:
+    """The reasoning of a message that may go back."""
+    thoughts = [block for block in message.blocks if isinstance(block, Thinking)]
     if draft.policy.reasoning == "none":
-        return False
+        return []
+    # A model that does not reason refuses what others thought, but a body that is its own stands.
+    if not draft.demands.reasons and not (draft.home and draft.model == draft.request.model):
+        return []
     if not draft.demands.reasoning_alone and not any(_says_something(block) for block in message.blocks):
-        return False
+        return []
+    if draft.demands.reasoning == "refused":
+        return []
     if draft.demands.reasoning == "none":
-        return draft.at_home(message) and draft.policy.reasoning == "native"
-    return all(_is_own(draft, block) for block in message.blocks if isinstance(block, Thinking))
+        return thoughts if draft.at_home(message) and draft.policy.reasoning == "native" else []
+    own = [block for block in thoughts if _is_own(draft, block)]
+    # ANT-25: all of it or none
+    return [] if draft.demands.reasoning_whole and len(own) < len(thoughts) else own
 
 
 def _says_something(block: Block) -> bool:
@@ -69,6 +146,9 @@ def _says_something(block: Block) -> bool:
 
 def _is_own(draft: Draft, block: Thinking) -> bool:
     if block.origin.provider != draft.demands.provider:
+        return False
+    # GEM-18: a damaged signature is worse than none.
+    if block.signature and not re.fullmatch(draft.demands.own_signature, block.signature):
         return False
     if draft.demands.reasoning == "plain":
         return True
@@ -97,22 +177,74 @@ def _is_placeholder(block: Thinking) -> bool:
 
 
 def placeholders(draft: Draft) -> Draft:
-    """Where every message with calls must carry reasoning, one that has none gets a placeholder (KIM-04)."""
-    asked = draft.options.reasoning
-    wanted = draft.demands.reasoning_on_calls == "default" and (asked is None or asked.enabled is not False)
-    if not wanted and not (draft.demands.reasoning_on_calls == "asked" and draft.reasoning_on):
+    """Where messages must carry reasoning, one that has none gets a placeholder (KIM-04, GEM-17, DS-01, DS-02).
+
+    Every turn gets it, also where only the current exchange is looked at: what was said once is never said otherwise.
+    """
+    if not _on_calls(draft):
         return draft
     origin = Origin(draft.demands.provider, draft.model, identity="absent")
+    signature = draft.demands.placeholder_signature
 
-    def filled(message: Message) -> Message:
-        if not calls_of(message) or thinks(message):
+    def filled(position: int, message: Message, signed: bool) -> Message:
+        calls = [(at, block) for at, block in enumerate(message.blocks) if draft.pairs_call(block)]
+        if not calls:
+            wanting = position in wordy and not thinks(message)
+            return _with_placeholder(message, 0, None) if wanting else message
+        if signed or (_is_signed(message, calls[0][0]) if signature else thinks(message)):
             return message
-        draft.report.add(
-            "reasoning", "a placeholder for reasoning that is not to be had", call_id=calls_of(message)[0].id
-        )
-        return message.holding((Thinking(TEXTS.no_reasoning, origin=origin), *message.blocks))
+        at, call = calls[0] if signature else (0, calls[0][1])
+        return _with_placeholder(message, at, call.id)
 
-    return draft.with_messages(filled(message) for message in draft.messages)
+    def _with_placeholder(message: Message, at: int, call_id: str | None) -> Message:
+        draft.report.add("reasoning", "a placeholder for reasoning that is not to be had", call_id=call_id)
+        made = Thinking("" if signature else TEXTS.no_reasoning, signature or None, origin=origin)
+        return message.holding((*message.blocks[:at], made, *message.blocks[at:]))
+
+    wordy = _wanting_words(draft)
+    messages: list[Message] = []
+    # Replies that follow each other are one, and one signature is enough for them.
+    asked = False
+    for position, message in enumerate(draft.messages):
+        messages.append(filled(position, message, signed=bool(signature) and asked))
+        asked = message.speaker == "ai" and (asked or any(draft.pairs_call(block) for block in message.blocks))
+    return draft.with_messages(messages)
+
+
+def _wanting_words(draft: Draft) -> frozenset[int]:
+    """Where messages stand that must carry reasoning without having calls; at home in exchanges with calls (DS-02)."""
+    if not draft.demands.reasoning_on_words:
+        return frozenset()
+    found: set[int] = set()
+    exchange: list[int] = []
+    for position, message in enumerate((*draft.messages, Message("human", ()))):
+        if message.speaker == "ai":
+            exchange.append(position)
+        elif message.speaker == "human":
+            called = any(calls_of(draft.messages[at]) for at in exchange)
+            found.update(at for at in exchange if called or not draft.at_home(draft.messages[at]))
+            exchange = []
+    return frozenset(found)
+
+
+def _on_calls(draft: Draft) -> bool:
+    asked = draft.options.reasoning
+    match draft.demands.reasoning_on_calls:
+        case "never":
+            return False
+        case "asked":
+            return draft.reasoning_on
+        case "default":
+            return asked is None or asked.enabled is not False or not draft.demands.reasoning_switch
+        case "always":
+            # At home a body that names no model may be for one that has no such demand.
+            return not (draft.home and draft.model is None)
+
+
+def _is_signed(message: Message, position: int) -> bool:
+    """Whether the block at this place has a signature before it: one without text or a fragment of its own."""
+    before = message.blocks[position - 1] if position else None
+    return isinstance(before, Thinking) and bool(before.signature) and not before.text and before.native is None
 
 
 def bound(draft: Draft) -> Draft:
@@ -235,14 +367,17 @@ def _essence(block: Block, changed: frozenset[str]) -> list[Any]:
 
 def open_exchange(draft: Draft) -> Draft:
     """What the request asks of reasoning must be lawful with this history; if not, reasoning is switched off."""
-    if not draft.reasoning_on:
-        return draft
     demands = draft.demands
     choice = draft.options.tool_choice
-    # ANT-30
+    # ANT-30, DS-09
     forced = choice is not None and choice.mode in ("required", "tool")
-    if demands.reasoning_forbids_forced_choice and forced and not (draft.home and _adapts(draft)):
-        return _switched_off(draft, "reasoning can't go with a forced tool choice")
+    if draft.reasons and demands.reasoning_forbids_forced_choice and forced and not (draft.home and _adapts(draft)):
+        if demands.reasoning_switch:
+            return _switched_off(draft, "reasoning can't go with a forced tool choice")
+        draft.report.add("adjusted", "no tool can be forced while the model reasons: left to it", subject="tool_choice")
+        return draft.with_options(tool_choice=ToolChoice("auto"))
+    if not draft.reasoning_on:
+        return draft
     # OAI-CHAT-17
     if demands.reasoning_refuses_tools and any(tool.kind == "function" for tool in draft.tools):
         return _switched_off(draft, "this model takes no reasoning beside functions here")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from itertools import filterfalse, takewhile
 
 import msgspec
 
-from segue.canonical.blocks import Block, Message, Text, ToolCall, ToolResponse, edited
+from segue.canonical.blocks import Block, Message, Text, Thinking, ToolCall, ToolResponse, calls_of, edited
 from segue.render.demands import TEXTS
-from segue.render.draft import Draft, thinks
+from segue.render.draft import Draft, runs, thinks
 
 __all__ = ["bridges", "ends", "grouping", "merging", "system_text"]
 
@@ -34,6 +33,10 @@ def system_text(draft: Draft) -> Draft:
 def _later(draft: Draft, message: Message) -> Message:
     if message.speaker != "system" or draft.demands.later_system != "text" or draft.at_home(message):
         return message
+    return _as_words(draft, message) if message.blocks else message
+
+
+def _as_words(draft: Draft, message: Message) -> Message:
     draft.report.add("text", "system text in mid-conversation is told as a user's words", subject="system")
     blocks = tuple(
         edited(block, text=TEXTS.system.format(content=block.text)) if isinstance(block, Text) else block
@@ -43,12 +46,18 @@ def _later(draft: Draft, message: Message) -> Message:
 
 
 def grouping(draft: Draft) -> Draft:
-    """One message a result, or all results of a turn in one."""
-    if draft.demands.results == "each":
-        return draft.with_messages(part for message in draft.messages for part in _each(message))
-    return draft.with_messages(
-        _joined(run) for run in _runs(draft.messages, lambda last, message: _same_results(draft, last, message))
-    )
+    """One message a result, or all results of a turn in one; words apart from calls where they can't stand together."""
+    if draft.demands.calls_alone:
+        draft = draft.with_messages(part for message in draft.messages for part in _words_apart(draft, message))
+    match draft.demands.results:
+        case "each":
+            return draft.with_messages(part for message in draft.messages for part in _each(message))
+        case "joint":
+            found = runs(draft.messages, lambda last, message: _same_results(draft, last, message))
+            return draft.with_messages(map(_joined, found))
+        case "alone":
+            found = runs(draft.messages, lambda last, message: last.speaker == message.speaker == "tool")
+            return draft.with_messages(part for run in found for part in _alone(draft, run))
 
 
 def _same_results(draft: Draft, last: Message, message: Message) -> bool:
@@ -57,18 +66,6 @@ def _same_results(draft: Draft, last: Message, message: Message) -> bool:
         and not (draft.at_home(last) and draft.at_home(message))
         and all(isinstance(block, ToolResponse) for block in last.blocks)
     )
-
-
-def _runs(messages: Iterable[Message], together: Callable[[Message, Message], bool]) -> Iterator[list[Message]]:
-    """Neighbours that belong together, as lists."""
-    run: list[Message] = []
-    for message in messages:
-        if run and not together(run[-1], message):
-            yield run
-            run = []
-        run.append(message)
-    if run:
-        yield run
 
 
 def _joined(run: list[Message]) -> Message:
@@ -87,21 +84,53 @@ def _each(message: Message) -> list[Message]:
     return [*parts, message.holding(words, speaker="human")] if words else parts
 
 
+def _words_apart(draft: Draft, message: Message) -> list[Message]:
+    """What a message with calls says otherwise, in a message of its own before it (MIS-11)."""
+    calls = tuple(block for block in message.blocks if isinstance(block, ToolCall | Thinking))
+    asked = calls_of(message)
+    if not asked or len(calls) == len(message.blocks):
+        return [message]
+    others = (block for block in message.blocks if not isinstance(block, ToolCall | Thinking))
+    words = tuple(block for block in others if not (isinstance(block, Text) and not block.text))
+    if not words:
+        return [message.holding(calls)]
+    draft.report.add("moved", "words beside calls: put in a message of their own", call_id=asked[0].id)
+    return [message.holding(words), message.holding(calls)]
+
+
+def _alone(draft: Draft, run: list[Message]) -> list[Message]:
+    """All results of a run in one message, the words that stood among them in another one behind it."""
+    message = _joined(run)
+    results = tuple(block for block in message.blocks if isinstance(block, ToolResponse))
+    words = tuple(block for block in message.blocks if not isinstance(block, ToolResponse))
+    if run[0].speaker != "tool" or (len(run) == 1 and not words):
+        return run
+    if all(draft.at_home(part) for part in run):
+        draft.report.add("moved", "results were put into one message with nothing else in it")
+    parts = [message.holding(results)] if results else []
+    return [*parts, message.holding(words, speaker="human")] if words else parts
+
+
 def merging(draft: Draft) -> Draft:
-    """Neighbours of one role become one message where the target counts them so; what is at home stays as it is."""
+    """Neighbours of one role become one message where the target counts them so; what is at home stays as it is, unless
+    the target refuses it."""
     if draft.demands.alternation == "free":
         return draft
-    return draft.with_messages(
-        _joined(run) for run in _runs(draft.messages, lambda last, message: _one_role(draft, last, message))
-    )
+    found = runs(draft.messages, lambda last, message: _one_role(draft, last, message))
+    return draft.with_messages(map(_joined, found))
 
 
 def _one_role(draft: Draft, last: Message, message: Message) -> bool:
-    return _side(last) == _side(message) and not draft.at_home(last) and not draft.at_home(message)
+    if draft.demands.alternation != "strict" and (draft.at_home(last) or draft.at_home(message)):
+        return False
+    if draft.demands.results == "each":
+        return last.speaker == message.speaker and last.speaker in ("human", "ai")
+    return _side(draft, last) == _side(draft, message)
 
 
-def _side(message: Message) -> str:
-    return "user" if message.speaker in ("human", "tool") else message.speaker
+def _side(draft: Draft, message: Message) -> str:
+    apart = draft.demands.results == "alone"
+    return "user" if message.speaker == "human" or (message.speaker == "tool" and not apart) else message.speaker
 
 
 def _results_first(blocks: list[Block]) -> tuple[Block, ...]:
@@ -112,12 +141,21 @@ def _results_first(blocks: list[Block]) -> tuple[Block, ...]:
 
 
 def bridges(draft: Draft) -> Draft:
-    """An assistant's word between results and a human's, where the target demands one."""
-    if not draft.demands.bridge:
+    """An assistant's word between results and a human's, and no system text behind a reply, where the target has it so.
+
+    Such system text is told as a human's words.
+    """
+    demands = draft.demands
+    if not demands.bridge and demands.system_after_reply:
         return draft
     messages: list[Message] = []
     for message in draft.messages:
-        if messages and messages[-1].speaker == "tool" and message.speaker == "human":
+        before = messages[-1].speaker if messages else ""
+        # MIS-09
+        if message.speaker == "system" and before in ("ai", "tool") and not demands.system_after_reply:
+            message = _as_words(draft, message)
+        # MIS-07
+        if before == "tool" and message.speaker == "human" and demands.bridge:
             draft.report.add("inserted", "a bridge between a result and the user's words")
             messages.append(_words("ai", TEXTS.bridge))
         messages.append(message)
@@ -126,7 +164,7 @@ def bridges(draft: Draft) -> Draft:
 
 def ends(draft: Draft) -> Draft:
     """The history begins and ends as the target wants it."""
-    return _ending(_beginning(draft))
+    return _marked(_with_human(_ending(_beginning(draft))))
 
 
 def _words(speaker: str, text: str) -> Message:
@@ -137,7 +175,13 @@ def _beginning(draft: Draft) -> Draft:
     head = next((i for i, message in enumerate(draft.messages) if message.speaker != "system"), None)
     if draft.demands.first == "any" or head is None:
         return draft
-    if draft.messages[head].speaker == "human" or draft.at_home(draft.messages[head]):
+    first = draft.messages[head]
+    # A validator that starts to count at the second message takes the results of calls in the first for surplus ones.
+    checked = head == 0 and not draft.demands.first_calls and draft.request.continues is None
+    bare = checked and any(draft.pairs_call(block) for block in first.blocks)
+    # MIS-15
+    lawful = draft.at_home(first) and not bare and not (checked and len(draft.messages) == 1)
+    if first.speaker == "human" or lawful:
         return draft
     draft.report.add("inserted", "a user's word at the beginning")
     return draft.with_messages((*draft.messages[:head], _words("human", TEXTS.head), *draft.messages[head:]))
@@ -147,12 +191,19 @@ def _ending(draft: Draft) -> Draft:
     demands = draft.demands
     if not any(message.speaker != "system" for message in draft.messages):
         emptied = any(message.speaker != "system" for message in draft.request.messages)
-        return _with_tail(draft) if emptied or (demands.ending != "free" and not draft.home) else draft
+        # What must end in some way must not be empty, not even at home.
+        silent = not demands.system_last or (demands.ending == "marked" and not draft.messages)
+        wanted = demands.ending != "free" and not (draft.home and demands.no_messages)
+        return _with_tail(draft) if emptied or silent or wanted else draft
     position = len(draft.messages) - 1
     # An empty message at home counts for nothing where neighbours of one role are one.
-    while position and not draft.messages[position].blocks and draft.messages[position - 1].speaker == "ai":
+    merged = demands.alternation == "merged"
+    while merged and position and not draft.messages[position].blocks and draft.messages[position - 1].speaker == "ai":
         position -= 1
     last = draft.messages[position]
+    # DS-08
+    if last.speaker == "system" and not demands.system_last:
+        return _with_tail(draft)
     if demands.ending == "free" or last.speaker != "ai" or any(draft.pairs_call(block) for block in last.blocks):
         return draft
     if not _may_end(draft, last):
@@ -168,15 +219,38 @@ def _may_end(draft: Draft, last: Message) -> bool:
     """Whether an assistant's message may be the end: as a prefill, or as a pause in the provider's tools."""
     if not draft.at_home(last):
         return False
+    # MIS-10, DS-08
+    if draft.demands.ending == "marked":
+        return last.prefill
     if not last.blocks:
         return True
     off = draft.options.reasoning is not None or draft.demands.ending == "prefill"
     # ANT-27
     if not draft.demands.reasoning_at_end and off and not draft.reasoning_on and _ends_with_thinking(draft):
         return False
-    if _pauses(last):
+    if draft.demands.pauses and _pauses(last):
         return True
     return draft.demands.ending == "prefill" and (draft.demands.prefill_while_reasoning or not draft.reasoning_on)
+
+
+def _with_human(draft: Draft) -> Draft:
+    """QWEN-04. At the end, so that nothing moves when a human speaks after all."""
+    if not draft.demands.human_wanted or any(message.speaker == "human" for message in draft.messages):
+        return draft
+    return _with_tail(draft)
+
+
+def _marked(draft: Draft) -> Draft:
+    """A mark for the beginning of an answer stands at the end and nowhere else (MIS-14)."""
+    if draft.demands.ending != "marked" or not any(message.prefill for message in draft.messages[:-1]):
+        return draft
+    draft.report.add("adjusted", "what is not at the end is no beginning of an answer: its mark is left out")
+    *before, last = draft.messages
+    return draft.with_messages((*(_unmarked(message) if message.prefill else message for message in before), last))
+
+
+def _unmarked(message: Message) -> Message:
+    return msgspec.structs.replace(message.holding(message.blocks), prefill=False)
 
 
 def _ends_with_thinking(draft: Draft) -> bool:

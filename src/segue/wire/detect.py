@@ -26,21 +26,34 @@ _CHAT_KEYS = frozenset(
         "n",
         "seed",
         "stop",
+        "random_seed",
+        "safe_prompt",
+        "prompt_mode",
+        "enable_thinking",
+        "thinking_budget",
     }
 )
 _ANTHROPIC_KEYS = frozenset({"system", "stop_sequences", "top_k", "anthropic_version", "mcp_servers"})
-_CHAT_PARTS = frozenset({"image_url", "input_audio", "refusal"})
+_CHAT_PARTS = frozenset({"image_url", "input_audio", "refusal", "document_url"})
 _ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "redacted_thinking", "server_tool_use", "image"})
-_CHAT_FAMILIES = {"kimi": "kimi"}
+_CHAT_FAMILIES = {"kimi": "kimi", "mistral": "mistral", "deepseek": "deepseek", "qwen": "qwen"}
+# Where the conversation stands under a key of its own, that key tells the API.
+_ROOTS = {"input": "openai-responses", "contents": "gemini"}
+# Wires with a shape of their own; any other is a dialect of the Chat wire.
+_SHAPES = frozenset({"anthropic", *_ROOTS.values()})
 
 
 def detect_source(body: Mapping[str, Any]) -> str:
     """The name of the wire that a body is written in."""
+    root = _root(body)
+    if root is not None:
+        return root
     if not isinstance(body.get("messages"), list):
-        raise InputError("no `messages` list: this is not a request body of a known API; name `source` if it is one")
+        roots = " or ".join(f"`{key}`" for key in ("messages", *_ROOTS))
+        raise InputError(f"neither {roots}: this is not a request body of a known API; name `source` if it is one")
     found = set(_signs(body)) or set(_hints(body))
     if len(found) > 1:
-        raise InputError("this looks like openai-chat and like anthropic at once; name `source`")
+        raise InputError(f"this looks like {' and like '.join(sorted(found))} at once; name `source`")
     model = body.get("model")
     family = identify(model if isinstance(model, str) else None).family
     if "anthropic" in found or (not found and family == "claude"):
@@ -50,9 +63,17 @@ def detect_source(body: Mapping[str, Any]) -> str:
 
 def speaks_against(body: Mapping[str, Any], api: str) -> str | None:
     """The wire that a body certainly is of, where that is not the one it is said to be of."""
-    found = set(_signs(body))
-    spoken = "anthropic" if api == "anthropic" else "openai-chat"
-    return None if spoken in found else next(iter(found), None)
+    root = _root(body)
+    found = {root} if root is not None else set(_signs(body))
+    spoken = api if api in _SHAPES else "openai-chat"
+    return None if spoken in found else next(iter(sorted(found)), None)
+
+
+def _root(body: Mapping[str, Any]) -> str | None:
+    """The API that keeps its conversation under a key which this body has, and `messages` it has not."""
+    if "messages" in body:
+        return None
+    return next((api for key, api in _ROOTS.items() if isinstance(body.get(key), str | list | dict)), None)
 
 
 def _hints(body: Mapping[str, Any]) -> Iterator[str]:

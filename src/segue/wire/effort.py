@@ -1,10 +1,10 @@
-"""Effort ⇄ budget of thinking tokens, by one table."""
+"""Effort ⇄ budget of thinking tokens, by one table, and the effort that a model has in place of another."""
 
 from __future__ import annotations
 
 from segue.canonical.request import Effort
 
-__all__ = ["budget_of", "effort_of"]
+__all__ = ["budget_of", "effort_of", "nearest"]
 
 _BUDGETS: dict[Effort, int] = {
     "minimal": 1024,
@@ -29,3 +29,11 @@ def effort_of(budget: int, *, known: tuple[Effort, ...] = ("low", "medium", "hig
         if _BUDGETS[effort] >= budget:
             return effort
     return known[-1]
+
+
+def nearest(effort: Effort | None, known: tuple[Effort, ...]) -> Effort | None:
+    """The effort itself, or the highest known one below it, or the lowest."""
+    if effort is None or effort == "none" or not known:
+        return None
+    below: list[Effort] = [step for step in known if _BUDGETS[step] <= _BUDGETS[effort]]
+    return below[-1] if below else known[0]

@@ -7,7 +7,7 @@ from msgspec import Struct
 from segue.errors import InputError
 from segue.models import Model
 from segue.wire.base import Wire
-from segue.wire.idmap import IdScheme, kimi_scheme
+from segue.wire.idmap import IdScheme, kimi_scheme, mistral_scheme
 
 __all__ = ["TOOL_FORMATS", "ToolFormat", "scheme_for"]
 
@@ -20,14 +20,19 @@ class ToolFormat(Struct, frozen=True):
     ids: IdScheme | None = None
 
 
-_CHAT = frozenset({"openai-chat", "kimi"})
+# MIS-01: Mistral takes no ids but its own; those are good for everybody.
+_CHAT = frozenset({"openai-chat", "kimi", "deepseek", "qwen"})
 
 TOOL_FORMATS: dict[str, ToolFormat] = {
     form.name: form
     for form in (
-        ToolFormat("openai", _CHAT),
+        ToolFormat("openai", _CHAT | {"openai-responses"}),
         ToolFormat("anthropic", frozenset({"anthropic"})),
+        ToolFormat("gemini", frozenset({"gemini"})),
+        ToolFormat("mistral", _CHAT | {"mistral"}, mistral_scheme()),
         ToolFormat("kimi", _CHAT, kimi_scheme()),
+        ToolFormat("deepseek", _CHAT),
+        ToolFormat("qwen", _CHAT),
     )
 }
 

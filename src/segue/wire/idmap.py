@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from hashlib import sha256
+from string import ascii_letters, digits
 
 from msgspec import Struct
 
 from segue.canonical.blocks import Message, ToolCall, calls_of
-from segue.canonical.ids import is_canonical, short_hash
+from segue.canonical.ids import is_canonical, raw_id_or_none, short_hash
 from segue.errors import ProjectionError
 from segue.render.transcript import Transcript
 
-__all__ = ["IdMap", "IdScheme", "kimi_scheme", "prefix_scheme"]
+__all__ = ["IdMap", "IdScheme", "kimi_scheme", "mistral_scheme", "nine_characters", "prefix_scheme"]
 
 _CANONICAL_PREFIX = "hist_tool_"
+_ALPHANUMERIC = ascii_letters + digits
 
 
 class IdScheme(Struct, frozen=True):
@@ -61,14 +64,36 @@ def kimi_scheme() -> IdScheme:
     return IdScheme("kimi", r"(?:functions\.)?[a-zA-Z0-9_-]+:\d+", make, counts=True)
 
 
+def mistral_scheme(*, lawful: str = r"[a-zA-Z0-9]{9}") -> IdScheme:
+    """Nine letters and digits (MIS-01); some models take others of their own back (MIS-02)."""
+
+    def make(call: ToolCall, _spelled: str, _ordinal: int, salt: int) -> str:
+        return nine_characters(f"{call.id}|{salt}")
+
+    return IdScheme("mistral", lawful, make)
+
+
+def nine_characters(text: str) -> str:
+    """Nine letters and digits from a hash of the text."""
+    number = int.from_bytes(sha256(text.encode("utf-8", "replace")).digest(), "big")
+    made = ""
+    for _ in range(9):
+        number, place = divmod(number, len(_ALPHANUMERIC))
+        made += _ALPHANUMERIC[place]
+    return made
+
+
 class IdMap:
     """The ids of one request. Calls of a reply that comes later may be added with `assign`."""
 
-    def __init__(self, scheme: IdScheme, *, provider: str, policy: str = "auto", repeats: bool = False) -> None:
+    def __init__(
+        self, scheme: IdScheme, *, provider: str, policy: str = "auto", repeats: bool = False, free: bool = False
+    ) -> None:
         self._scheme = scheme
         self._provider = provider
         self._policy = policy
         self._repeats = repeats
+        self._free = free
         self._out: dict[str, str] = {}
         self._taken: set[str] = set()
         self._indexes: set[int] = set()
@@ -83,6 +108,7 @@ class IdMap:
             provider=transcript.demands.provider,
             policy=transcript.policy.ids,
             repeats=transcript.demands.unique_ids == "turn",
+            free=transcript.demands.unique_ids == "never",
         )
         made.add_messages(transcript.messages, spell)
         return made
@@ -110,13 +136,17 @@ class IdMap:
     def _own(self, call: ToolCall, spelled: str, in_turn: set[str]) -> str | None:
         """The provider's own id where policy, the target and uniqueness allow it."""
         at_home = call.origin.provider == self._provider
-        raw_id = call.origin.raw_id or (call.origin.item_id if at_home else None)
+        # An item's own id is no id to meet on; only a text that stood in such an id's place is.
+        stood = call.origin.item_id if raw_id_or_none(call.origin.item_id) is None else None
+        raw_id = call.origin.raw_id or (stood if at_home else None)
         if raw_id is None or self._policy == "canonical" or not self._scheme.takes(raw_id):
             return None
         if not at_home and self._policy != "native":
             return None
         if self._scheme.counts and raw_id.removeprefix("functions.").rsplit(":", 1)[0] != spelled:
             return None
+        if self._free and at_home:
+            return raw_id
         taken = in_turn if self._repeats and at_home else self._taken
         return None if raw_id in taken else raw_id
 

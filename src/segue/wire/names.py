@@ -20,23 +20,44 @@ _HASH = 8
 
 
 class NameRule(Struct, frozen=True):
-    """`allowed` is a character class; names are 1 to `limit` characters of it.
+    """`allowed` is a character class; names are 1 to `limit` characters of it, the first one of `first` if that is set.
 
-    At home also what only some of the API's models are known to take (`home_allowed`, `home_limit`) stays.
+    At home also what only some of the API's models are known to take (`home_allowed`, `home_limit`) stays, and a name
+    in two parts where the API keeps them apart (`home_joint` stands between them).
     """
 
     allowed: str = "a-zA-Z0-9_-"
     limit: int = 64
     home_allowed: str = ""
     home_limit: int = 0
+    first: str = ""
+    home_joint: str = ""
+    joint: str = ""
+    replayed: bool = False
+    """Whether at home the names of tools that are not declared stay, whatever they are."""
+    bound: frozenset[str] | None = None
+    """The names that this rule is for; None where it is for all."""
 
-    def at_home(self) -> NameRule:
-        return NameRule(self.home_allowed + self.allowed, max(self.limit, self.home_limit))
+    def at_home(self, declared: Iterable[str] = ()) -> NameRule:
+        limit = max(self.limit, self.home_limit)
+        joint = self.home_joint or self.joint
+        bound = frozenset(declared) if self.replayed else None
+        return NameRule(self.home_allowed + self.allowed, limit, first=self.first, joint=joint, bound=bound)
+
+    def takes(self, name: str) -> bool:
+        if self.bound is not None and name and name not in self.bound:
+            return True
+        parts = name.split(self.joint, 1) if self.joint else [name]
+        lawful = rf"(?=[{self.first or self.allowed}])[{self.allowed}]{{1,{self.limit}}}"
+        return all(re.fullmatch(lawful, part) for part in parts)
 
     def project(self, name: str) -> str:
-        if re.fullmatch(rf"[{self.allowed}]{{1,{self.limit}}}", name):
+        if self.takes(name):
             return name
-        readable = re.sub(rf"[^{self.allowed}]", "_", name)[: self.limit - _HASH - 1]
+        readable = re.sub(rf"[^{self.allowed}]", "_", name)
+        if self.first and readable and not re.match(f"[{self.first}]", readable):
+            readable = f"_{readable}"
+        readable = readable[: self.limit - _HASH - 1]
         digest = re.sub("[^a-z0-9]", "0", short_hash(name, _HASH).lower())
         return f"{readable or 'tool'}_{digest}"
 

@@ -7,12 +7,18 @@ from msgspec import Struct
 from segue.errors import InputError
 from segue.wire.anthropic import ANTHROPIC
 from segue.wire.base import Wire
+from segue.wire.dialects.deepseek import DEEPSEEK
 from segue.wire.dialects.kimi import KIMI
+from segue.wire.dialects.mistral import MISTRAL
+from segue.wire.dialects.qwen import QWEN
+from segue.wire.gemini import GEMINI
 from segue.wire.openai_chat import OPENAI_CHAT
+from segue.wire.openai_responses import OPENAI_RESPONSES
 
 __all__ = ["WIRES", "Format", "find", "formats"]
 
-WIRES: dict[str, Wire] = {wire.name: wire for wire in (OPENAI_CHAT, ANTHROPIC, KIMI)}
+_ALL = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, GEMINI, MISTRAL, KIMI, DEEPSEEK, QWEN)
+WIRES: dict[str, Wire] = {wire.name: wire for wire in _ALL}
 
 
 def find(name: str, *, argument: str) -> Wire:

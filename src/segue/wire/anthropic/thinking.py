@@ -10,7 +10,7 @@ from segue.models import identify
 from segue.render.report import Report
 from segue.wire.anthropic.fields import JsonObject, int_or_none, object_or_none
 from segue.wire.anthropic.traits import Traits, traits_of
-from segue.wire.effort import budget_of, effort_of
+from segue.wire.effort import budget_of, effort_of, nearest
 
 __all__ = ["fit_budget", "is_thinking", "parse_reasoning", "render_reasoning"]
 
@@ -55,31 +55,23 @@ def render_reasoning(
         if reasoning.budget is not None and effort is None:
             effort = effort_of(reasoning.budget, known=traits.efforts)
             report.add("adjusted", f"the model takes no thinking budget: sent as effort {effort}", subject="reasoning")
-        return {"type": "adaptive"}, _nearest(effort, traits.efforts)
+        return {"type": "adaptive"}, nearest(effort, traits.efforts)
     if not traits.budgets:
         report.add("adjusted", "the model can't be asked to think: left out", subject="reasoning")
         return None, None
     budget = reasoning.budget or budget_of(reasoning.effort or "medium")
-    effort = _nearest(reasoning.effort, traits.efforts) if reasoning.budget is not None else None
+    effort = nearest(reasoning.effort, traits.efforts) if reasoning.budget is not None else None
     return {"type": "enabled", "budget_tokens": max(_LEAST, budget)}, effort
 
 
 def _render_off(reasoning: Reasoning, traits: Traits, report: Report) -> tuple[JsonObject | None, Effort | None]:
     if traits.off is not None:
         # While thinking is off, efforts above `high` are refused.
-        return {"type": traits.off}, _nearest(reasoning.effort, traits.efforts[:3])
+        return {"type": traits.off}, nearest(reasoning.effort, traits.efforts[:3])
     if traits.thinks_unasked:
         report.add("adjusted", "the model always thinks: asked for the lowest effort instead", subject="reasoning")
         return None, "low"
     return None, None
-
-
-def _nearest(effort: Effort | None, known: tuple[Effort, ...]) -> Effort | None:
-    """The effort itself, or the highest known one below it, or the lowest."""
-    if effort is None or effort == "none" or not known:
-        return None
-    below: list[Effort] = [step for step in known if _STEPS.index(step) <= _STEPS.index(effort)]
-    return below[-1] if below else known[0]
 
 
 def is_thinking(thinking: JsonObject | None) -> bool:

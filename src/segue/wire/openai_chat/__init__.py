@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 
-import msgspec
-
-from segue.canonical.request import Options
 from segue.models import Model
 from segue.render.demands import Demands
-from segue.render.report import Report
 from segue.wire.base import Wire
 from segue.wire.idmap import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
-from segue.wire.openai_chat.dialect import ChatDialect, left_out
-from segue.wire.openai_chat.reply import parse_error, parse_reply, render_error, render_reply
-from segue.wire.openai_chat.request import BODY_KEYS, ITEM_KEYS, parse_request, render_request
+from segue.wire.openai import fit_to_model, is_gpt, parse_error, reasons, render_error
+from segue.wire.openai_chat.dialect import ChatDialect
+from segue.wire.openai_chat.reply import parse_reply, render_flat_error, render_reply
+from segue.wire.openai_chat.request import ITEM_KEYS, body_keys, parse_request, render_request
 from segue.wire.schema.rules import OPENAI, OPENAI_STRICT
 
-__all__ = ["OPENAI_CHAT", "ChatDialect", "make_wire"]
+__all__ = ["OPENAI_CHAT", "OPENAI_DIALECT", "ChatDialect", "make_wire"]
 
 
 def make_wire(dialect: ChatDialect) -> Wire:
@@ -38,8 +35,8 @@ def make_wire(dialect: ChatDialect) -> Wire:
         parse_reply=partial(parse_reply, dialect=dialect),
         render_reply=partial(render_reply, dialect=dialect),
         parse_error=parse_error,
-        render_error=render_error,
-        body_keys=BODY_KEYS,
+        render_error=render_flat_error if dialect.flat_errors else render_error,
+        body_keys=body_keys(dialect),
         item_keys=ITEM_KEYS,
         custom_tools=dialect.custom_tools,
         on=None if dialect.kind == "wire" else "openai-chat",
@@ -67,7 +64,7 @@ def _demands(model: Model) -> Demands:
         later_system="developer",
         # OAI-CHAT-17
         reasoning="none",
-        reasoning_refuses_tools=_is_gpt(model) and model.at_least(5, 6),
+        reasoning_refuses_tools=is_gpt(model) and model.at_least(5, 6),
         # OAI-CHAT-13
         error_flag=False,
         # OAI-CHAT-11: an empty string is content, null and an empty list are not.
@@ -80,33 +77,10 @@ def _demands(model: Model) -> Demands:
 
 def _names(model: Model) -> NameRule:
     # OAI-CHAT-08: reasoning models were seen to take a dot.
-    return NameRule(home_allowed="." if _reasons(model) else "")
+    return NameRule(home_allowed="." if reasons(model) else "")
 
 
-def _is_gpt(model: Model) -> bool:
-    return model.family == "gpt" and model.line != "o"
-
-
-def _reasons(model: Model) -> bool:
-    return model.family == "gpt" and (model.line == "o" or model.at_least(5))
-
-
-def _adjusted(options: Options, model: Model, report: Report) -> Options:
-    """What OpenAI's models refuse, by generation."""
-    if _reasons(model):
-        sampling = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "stop")
-        options = left_out(options, report, "reasoning models refuse it", *sampling)
-    asked = options.reasoning
-    if asked is None or model.family != "gpt" or not model.version:
-        return options
-    if asked.enabled is False or asked.effort == "none":
-        # Older models have no word for it: those that do not reason need none, the others always do.
-        nameable = _is_gpt(model) and model.at_least(5, 1)
-        return options if nameable else msgspec.structs.replace(options, reasoning=None)
-    return options if _reasons(model) else left_out(options, report, "this model does not reason", "reasoning")
-
-
-_OPENAI = ChatDialect(
+OPENAI_DIALECT = ChatDialect(
     name="openai-chat",
     provider="openai",
     title="OpenAI Chat Completions",
@@ -124,6 +98,6 @@ _OPENAI = ChatDialect(
     description_limit=1024,
     schemas=OPENAI,
     strict_schemas=OPENAI_STRICT,
-    adjust=_adjusted,
+    adjust=fit_to_model,
 )
-OPENAI_CHAT = make_wire(_OPENAI)
+OPENAI_CHAT = make_wire(OPENAI_DIALECT)

@@ -11,9 +11,10 @@ from segue.canonical.blocks import Native, Origin, ToolCall
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.jsontext import parse_argument_text, write_text
 from segue.errors import InputError
-from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, rewritten
-from segue.wire.openai_chat.parts import object_of
-from segue.wire.tools import render_arguments_text
+from segue.wire.fields import object_of
+from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, within
+from segue.wire.overlay import rewritten
+from segue.wire.tools import render_arguments_object, render_arguments_text
 
 __all__ = [
     "CALL_KEYS",
@@ -44,7 +45,7 @@ def parse_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> To
         arguments = value if isinstance(value, str) else "" if value is None else write_text(value)
         intact = isinstance(value, str)
     elif key == "function":
-        arguments, text, intact = _parse_arguments(detail.get("arguments"))
+        arguments, text, intact = _parse_arguments(detail.get("arguments"), dialect)
     else:
         arguments, intact = {name: item for name, item in detail.items() if name != "name"}, True
     given = entry.get("id")
@@ -68,7 +69,7 @@ def _is_of_type(key: str, kind: object, dialect: ChatDialect) -> bool:
 
 def parse_legacy_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> ToolCall:
     """A `function_call`, which never had an id."""
-    arguments, text, intact = _parse_arguments(entry.get("arguments"))
+    arguments, text, intact = _parse_arguments(entry.get("arguments"), dialect)
     return ToolCall(
         _name_of(entry, "function_call.name"),
         arguments,
@@ -78,11 +79,18 @@ def parse_legacy_call(entry: JsonObject, dialect: ChatDialect, model: str | None
     )
 
 
-def _parse_arguments(value: object) -> tuple[Any, str | None, bool]:
-    """Value, exact text if that is not JSON, and whether this is the string that the API wants."""
-    if isinstance(value, str):
-        return *parse_argument_text(value), True
-    return {} if value is None else value, None, False
+def _parse_arguments(value: object, dialect: ChatDialect) -> tuple[Any, str | None, bool]:
+    """Value, exact text if that is not JSON, and whether this is what the API wants."""
+    if not isinstance(value, str):
+        return {} if value is None else value, None, dialect.argument_objects and isinstance(value, dict)
+    arguments, text = parse_argument_text(value)
+    match dialect.arguments:
+        case "text":
+            return arguments, text, True
+        case "json":
+            return arguments, text, text is None
+        case "object":
+            return arguments, text, text is None and isinstance(arguments, dict)
 
 
 def _name_of(detail: JsonObject, path: str) -> str:
@@ -105,7 +113,7 @@ def render_legacy_call(call: ToolCall, out: Spelling) -> JsonObject:
     name = out.spell(call.name)
     entry = cast("JsonObject", call.native.fragment if call.native is not None else {})
     if call.native is None or not call.native.intact:
-        entry = {**entry, "arguments": render_arguments_text(call, out.report)}
+        entry = {**entry, "arguments": _argument_text(call, out)}
     return entry if entry.get("name") == name else {**entry, "name": name}
 
 
@@ -113,9 +121,12 @@ def render_call(call: ToolCall, out: Spelling) -> JsonObject:
     wire_id = out.ids.render(call.id)
     home = out.home(call.native)
     if home is not None and home.intact and (call.kind != "custom" or out.dialect.custom_tools):
-        entry = cast("JsonObject", home.fragment)
-        known = entry.get("type") in _KINDS
-        entry = respelled(entry, out.spell(call.name)) if known else entry
+        entry = within(cast("JsonObject", home.fragment), "call", out)
+        kind = entry.get("type")
+        if kind in _KINDS:
+            detail = within(entry[kind], f"call.{kind}", out)
+            entry = entry if detail is entry[kind] else {**entry, kind: detail}
+            entry = respelled(entry, out.spell(call.name))
         return entry if entry.get("id") == wire_id else {**entry, "id": wire_id}
     name = out.spell(call.name)
     anew: JsonObject
@@ -125,9 +136,18 @@ def render_call(call: ToolCall, out: Spelling) -> JsonObject:
         anew = {"id": wire_id, "type": "custom", "custom": {"name": name, "input": text}}
     else:
         # OAI-CHAT-10: always a string
-        arguments = render_arguments_text(call, out.report)
+        arguments = _argument_text(call, out)
         anew = {"id": wire_id, "type": "function", "function": {"name": name, "arguments": arguments}}
     return anew if home is None else rewritten(home.fragment, anew, CALL_KEYS)
+
+
+def _argument_text(call: ToolCall, out: Spelling) -> str:
+    form = out.dialect.arguments
+    broken = call.arguments is None and call.arguments_text is not None
+    # QWEN-03, COMP-09, COMP-14, COMP-17
+    if (form == "json" and broken) or (form == "object" and not isinstance(call.arguments, dict)):
+        return write_text(render_arguments_object(call, out.report))
+    return render_arguments_text(call, out.report)
 
 
 def respelled(entry: JsonObject, name: str) -> JsonObject:

@@ -6,24 +6,24 @@ A dialect is data: the functions of the wire read it and never ask for a vendor'
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
 from segue.canonical.blocks import Native
-from segue.canonical.request import Options
+from segue.canonical.request import Options, Reasoning
 from segue.models import Model
 from segue.render.demands import Demands
 from segue.render.report import Report
 from segue.wire.base import Projection
+from segue.wire.fields import JsonObject
 from segue.wire.idmap import IdScheme
 from segue.wire.names import NameRule
+from segue.wire.openai import left_out
 from segue.wire.schema.rules import PLAIN, SchemaRules
 
-__all__ = ["ChatDialect", "JsonObject", "Spelling", "left_out", "rewritten"]
-
-JsonObject: TypeAlias = dict[str, Any]
+__all__ = ["ChatDialect", "JsonObject", "Spelling", "fit_reasoning", "is_off", "left_out", "within"]
 
 
 def _plain_names(_model: Model) -> NameRule:
@@ -49,8 +49,12 @@ class ChatDialect(Struct, frozen=True):
 
     reasoning_key: str | None = None
     """The key of an assistant message that holds reasoning text."""
-    reasoning_option: Literal["effort", "thinking"] = "effort"
-    """`reasoning_effort` with its levels, or `thinking`, which is on or off."""
+    reasoning_parts: bool = False
+    """Whether reasoning stands among the parts of an assistant's content instead, as `thinking`."""
+    reasoning_option: Literal["effort", "thinking", "graded", "switch"] = "effort"
+    """`reasoning_effort` with its levels; `thinking`, which is on or off; both; or `enable_thinking` with a budget."""
+    prefill_key: str | None = None
+    """The key that marks a last assistant message as the beginning of the answer."""
     developer: bool = False
     """Whether the role `developer` exists."""
     custom_tools: bool = False
@@ -62,25 +66,62 @@ class ChatDialect(Struct, frozen=True):
     """Whether a refusal has a key of its own."""
     named_results: bool = False
     """Whether tool messages carry the tool's name."""
+    arguments: Literal["text", "json", "object"] = "text"
+    """What the text of arguments must be: anything, JSON, or a JSON object."""
+    argument_objects: bool = False
+    """Whether arguments may also be the object itself."""
+    empty_content: str | None = None
+    """What stands for content where a message has nothing but calls."""
+    content_parts: bool = True
+    """Whether texts may stand side by side in a list; if not, they are joined by line breaks."""
     media: frozenset[str] = frozenset({"image"})
     """Kinds of media that a user's message may hold."""
+    flat_media: bool = False
+    """Whether files and sounds are plain strings in their parts, files by URL (`document_url`)."""
     limit_key: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
     max_temperature: float = 2
     stop_limit: int = 4
     tool_limit: int = 128
+    empty_tools: bool = True
+    """Whether an empty list of tools is taken."""
+    parameters_wanted: bool = False
+    """Whether every declared function must have a schema, and one of draft 7."""
+    hosted_tools: bool = True
+    """Whether the vendor has tools that it runs itself."""
     description_limit: int | None = None
     schemas: SchemaRules = PLAIN
     """What is taken of JSON Schema, in tools and for answers."""
     strict_schemas: SchemaRules | None = None
     """The same where `strict` is asked for; None where there is no such mode."""
+    option_keys: Mapping[str, str | None] = {}
+    """What options are called where that is not their usual key; None where there is no such option."""
+    known_keys: Mapping[str, frozenset[str]] = {}
+    """The keys that may stand in a place, where others are refused: `body`, a role, `call`, `call.function`, `tools`,
+    `tools.function`, or the type of a part."""
+    part_types: Mapping[str, frozenset[str]] = {}
+    """The types of parts that a role may hold, where others are refused."""
+    template_options: bool = False
+    """Whether `chat_template_kwargs` may switch thinking on."""
+    sealed_reasoning: bool = False
+    """Whether encrypted reasoning stands in `reasoning_details`, one entry a message, of its first call."""
+    error_finish: str = "stop"
+    """The reason to stop of a reply that broke off."""
+    flat_errors: bool = False
+    """Whether errors stand in the body itself and not under `error`."""
     adjust: Callable[[Options, Model, Report], Options] = _as_given
     """What the vendor's models refuse, taken out of options that came from abroad."""
 
+    def says(self, key: str) -> bool:
+        """Whether an assistant's message may say something under this key."""
+        known = self.known_keys.get("assistant")
+        return (known is None or key in known) and (key != "refusal" or self.refusals)
+
 
 class Spelling:
-    """One rendering: the dialect, the target's ids and names, and which calls went out in the old form."""
+    """One rendering: the dialect, the target's ids and names, which calls went out in the old form, and which keys had
+    to stay behind."""
 
-    __slots__ = ("dialect", "fetch", "ids", "legacy", "report", "spell")
+    __slots__ = ("dialect", "fetch", "ids", "legacy", "report", "spell", "unknown")
 
     def __init__(self, dialect: ChatDialect, projection: Projection) -> None:
         self.dialect = dialect
@@ -89,22 +130,36 @@ class Spelling:
         self.report = projection.report
         self.fetch = projection.fetch
         self.legacy: set[str] = set()
+        self.unknown: set[tuple[str, str]] = set()
 
     def home(self, native: Native | None) -> Native | None:
         """The native fragment if it is this very API's."""
         return native if native is not None and native.api == self.dialect.name else None
 
 
-def rewritten(fragment: Mapping[str, Any], anew: JsonObject, modelled: frozenset[str]) -> JsonObject:
-    """The fragment with its modelled keys written anew; the other keys stay, and so does the order."""
-    body = {key: anew.get(key, value) for key, value in fragment.items() if key in anew or key not in modelled}
-    body.update(anew)
-    return body
+def within(entry: JsonObject, place: str, out: Spelling) -> JsonObject:
+    """The object less the keys that the target refuses in this place; itself where there are none."""
+    known = out.dialect.known_keys.get(place)
+    if known is None or entry.keys() <= known:
+        return entry
+    for key in entry.keys() - known:
+        if (place, key) not in out.unknown and entry[key] is not None:
+            out.report.add("dropped", f"`{key}` is refused here ({place}): left out", subject=key, fault="projection")
+        out.unknown.add((place, key))
+    return {key: value for key, value in entry.items() if key in known}
 
 
-def left_out(options: Options, report: Report, why: str, *names: str) -> Options:
-    """The options without these; each that was set is reported."""
-    said = [name for name in names if getattr(options, name) is not None]
-    for name in said:
-        report.add("adjusted", f"{name} is left out: {why}", subject=name)
-    return msgspec.structs.replace(options, **dict.fromkeys(said)) if said else options
+def is_off(reasoning: Reasoning | None) -> bool:
+    """Whether reasoning is switched off, in whichever words."""
+    return reasoning is not None and (reasoning.enabled is False or reasoning.effort == "none")
+
+
+def fit_reasoning(options: Options, report: Report, thinks: Literal["never", "asked", "always"]) -> Options:
+    """Reasoning as this model can be told of it: not asked of one that never thinks, nor forbidden to one that must."""
+    asked = options.reasoning
+    if asked is None or thinks == "asked":
+        return options
+    if is_off(asked) == (thinks == "never"):
+        return msgspec.structs.replace(options, reasoning=None)
+    why = "this model does not think" if thinks == "never" else "this model always thinks"
+    return left_out(options, report, why, "reasoning")

@@ -16,16 +16,11 @@ from segue.canonical.blocks import Block, Message, Native, Opaque, Origin, Text,
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.jsontext import write_text
 from segue.errors import InputError
+from segue.wire.fields import list_of, object_of, object_or_none, string_or_none
 from segue.wire.openai_chat.calls import is_legacy, parse_call, parse_legacy_call, render_call, render_legacy_call
-from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, rewritten
-from segue.wire.openai_chat.parts import (
-    list_of,
-    object_of,
-    object_or_none,
-    parse_content,
-    render_content,
-    string_or_none,
-)
+from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, within
+from segue.wire.openai_chat.parts import parse_content, render_content
+from segue.wire.overlay import rewritten
 
 __all__ = [
     "MESSAGE_KEYS",
@@ -53,6 +48,7 @@ MESSAGE_KEYS = frozenset(
 )
 _LAWFUL_NAME = re.compile(r"[^\s<|\\/>]{1,64}")
 _NO_MEDIA = frozenset[str]()
+_NO_KEYS = frozenset[str]()
 
 
 # ------------------------------------------------------------------------------------------------------------- parsing
@@ -67,12 +63,15 @@ def parse_message(message: JsonObject, dialect: ChatDialect, model: str | None) 
             return _parse_result(message, role, dialect, model)
         case "assistant":
             blocks = parse_assistant(message, dialect, model)
-            native = Native(dialect.name, message, _assistant_is_lawful(message, dialect))
-            return Message("ai", tuple(blocks), name=string_or_none(message.get("name")), native=native)
+            native = Native(dialect.name, message, _assistant_is_lawful(message, dialect) and _are_whole(blocks))
+            prefill = dialect.prefill_key is not None and message.get(dialect.prefill_key) is True
+            name = string_or_none(message.get("name"))
+            return Message("ai", tuple(blocks), name=name, prefill=prefill, native=native)
         case "user" | "system" | "developer":
             content = message.get("content")
-            native = Native(dialect.name, message, isinstance(content, str) or bool(content))
-            blocks = parse_content(content, dialect.name)
+            blocks = parse_content(content, dialect, role)
+            whole = isinstance(content, str) or (bool(content) and _are_whole(blocks))
+            native = Native(dialect.name, message, whole)
             speaker = "human" if role == "user" else "system"
             return Message(speaker, tuple(blocks), name=string_or_none(message.get("name")), native=native)
         case _:
@@ -82,18 +81,22 @@ def parse_message(message: JsonObject, dialect: ChatDialect, model: str | None) 
 def parse_assistant(message: JsonObject, dialect: ChatDialect, model: str | None) -> list[Block]:
     """What a model said: reasoning, then words, then calls."""
     blocks: list[Block] = []
+    thinker = Origin(dialect.provider, model, identity="absent")
     reasoning = message.get("reasoning_content")
     if not isinstance(reasoning, str):
         reasoning = message.get("reasoning")
     # KIM-04: an empty text counts as reasoning where the key is what is asked for.
     if isinstance(reasoning, str) and (reasoning or dialect.reasoning_key is not None):
-        blocks.append(Thinking(reasoning, origin=Origin(dialect.provider, model, identity="absent")))
-    blocks += parse_content(message.get("content"), dialect.name)
+        blocks.append(Thinking(reasoning, origin=thinker))
+    blocks += parse_content(message.get("content"), dialect, "assistant", thinker if dialect.reasoning_parts else None)
     if isinstance(refusal := message.get("refusal"), str) and refusal:
         blocks.append(Text(refusal, refusal=True))
     if (audio := object_or_none(message.get("audio"))) is not None:
         transcript = string_or_none(audio.get("transcript")) or ""
         blocks.append(Opaque("audio", text=transcript, native=Native(dialect.name, audio)))
+    # COMP-21
+    if dialect.sealed_reasoning and (sealed := _sealed_of(message.get("reasoning_details"))) is not None:
+        blocks.append(Thinking(signature=sealed, origin=thinker))
     if (entries := message.get("tool_calls")) is not None:
         for index, entry in enumerate(list_of(entries, "tool_calls")):
             try:
@@ -105,17 +108,37 @@ def parse_assistant(message: JsonObject, dialect: ChatDialect, model: str | None
     return blocks
 
 
+def _sealed_of(details: object) -> str | None:
+    """The first encrypted entry of `reasoning_details`."""
+    entries = [
+        object_or_none(item) or {} for item in cast("list[object]", details if isinstance(details, list) else [])
+    ]
+    sealed = (entry.get("data") for entry in entries if entry.get("type") == "reasoning.encrypted")
+    return next((data for data in sealed if isinstance(data, str)), None)
+
+
+def _are_whole(blocks: Sequence[Block]) -> bool:
+    """Whether every part may go home as it is."""
+    return all(isinstance(block, ToolCall) or block.native is None or block.native.intact for block in blocks)
+
+
 def _assistant_is_lawful(message: JsonObject, dialect: ChatDialect) -> bool:
     """Whether the shape may go home as it is."""
     # KIM-04: reasoning under another key than the vendor's own is not seen there.
     key = dialect.reasoning_key
-    if key is not None and key not in message and ("reasoning" in message or "reasoning_content" in message):
+    elsewhere = dialect.reasoning_parts or (key is not None and key not in message)
+    if elsewhere and ("reasoning" in message or "reasoning_content" in message):
         return False
     if message.get("function_call") and not dialect.old_calls:
+        return False
+    if any(message.get(key) and not dialect.says(key) for key in ("refusal", "audio")):
         return False
     content = message.get("content")
     if isinstance(content, str) or content:
         return True
+    # COMP-05
+    if dialect.empty_content is not None:
+        return False
     # OAI-CHAT-11: without content there must be a call, a refusal or audio; a list of parts is never empty.
     spoken = any(message.get(key) for key in ("tool_calls", "function_call", "refusal", "audio"))
     return spoken and content is None
@@ -123,10 +146,10 @@ def _assistant_is_lawful(message: JsonObject, dialect: ChatDialect) -> bool:
 
 def _parse_result(message: JsonObject, role: str, dialect: ChatDialect, model: str | None) -> Message:
     content = message.get("content")
-    blocks = (Text(content),) if isinstance(content, str) else tuple(parse_content(content, dialect.name))
+    blocks = (Text(content),) if isinstance(content, str) else tuple(parse_content(content, dialect, role))
     # OAI-CHAT-11: a tool message must have content; only the old `function` message may hold null.
     intact = isinstance(content, str) or bool(blocks) or (role == "function" and "content" in message)
-    intact = intact and (role == "tool" or dialect.old_calls)
+    intact = intact and (role == "tool" or dialect.old_calls) and _are_whole(blocks)
     native = Native(dialect.name, message, intact)
     raw_id = raw_id_or_none(message.get("tool_call_id"))
     identity = "absent" if role == "function" else "natural" if raw_id else "synthetic"
@@ -161,72 +184,113 @@ def render_messages(messages: Sequence[Message], system: Sequence[Text], out: Sp
             case "system":
                 role = "developer" if out.dialect.developer and not head else "system"
                 rendered.append(_render_words(message, role, out))
-    return rendered
+    return [_within_keys(message, out) for message in rendered] if out.dialect.known_keys else rendered
+
+
+def _within_keys(message: JsonObject, out: Spelling) -> JsonObject:
+    """The message and its parts without keys that are refused there; itself where it has none."""
+    message = within(message, message["role"], out)
+    if not isinstance(message.get("content"), list):
+        return message
+    parts = cast("list[JsonObject]", message["content"])
+    kept = [within(part, part["type"], out) for part in parts]
+    return message if all(a is b for a, b in zip(kept, parts, strict=True)) else {**message, "content": kept}
 
 
 def _render_words(message: Message, role: str, out: Spelling) -> JsonObject:
     native = out.home(message.native)
     if native is not None and native.intact:
-        return cast("JsonObject", native.fragment)
+        fragment = cast("JsonObject", native.fragment)
+        unknown = fragment["role"] == "developer" and not out.dialect.developer
+        return {**fragment, "role": "system"} if unknown else fragment
     kinds = out.dialect.media if role == "user" else _NO_MEDIA
-    if native is not None and role != "user" and native.fragment.get("role") in ("system", "developer"):
+    if native is not None and role != "user" and native.fragment.get("role") in _system_roles(out):
         role = native.fragment["role"]
     anew: JsonObject = {"role": role, "content": render_content(message.blocks, out, kinds) or ""}
     return _named(message, anew, native)
 
 
-def _named(message: Message, anew: JsonObject, native: Native | None) -> JsonObject:
+def _system_roles(out: Spelling) -> tuple[str, ...]:
+    return ("system", "developer") if out.dialect.developer else ("system",)
+
+
+def _named(message: Message, anew: JsonObject, native: Native | None, marks: frozenset[str] = _NO_KEYS) -> JsonObject:
     if message.name is not None and _LAWFUL_NAME.fullmatch(message.name):
         anew["name"] = message.name
     if native is None or native.fragment.get("role") != anew["role"]:
         return anew
-    return rewritten(native.fragment, anew, MESSAGE_KEYS)
+    return rewritten(native.fragment, anew, MESSAGE_KEYS | marks)
 
 
 def _render_reply_message(message: Message, out: Spelling) -> JsonObject:
     native = out.home(message.native)
     if native is not None and native.intact:
         return render_assistant_at_home(message.blocks, native.fragment, out)
-    return _named(message, render_assistant(message.blocks, out, out.dialect.reasoning_key), native)
+    anew = render_assistant(message.blocks, out, out.dialect.reasoning_key)
+    if anew["content"] is None and native is not None and native.fragment.get("content") == "":
+        anew["content"] = ""
+    mark = out.dialect.prefill_key
+    if mark is None:
+        return _named(message, anew, native)
+    if message.prefill and native is not None:
+        anew[mark] = True
+    return _named(message, anew, native, frozenset({mark}))
 
 
 def render_assistant(blocks: Sequence[Block], out: Spelling, reasoning_key: str | None) -> JsonObject:
     """What a model said, written anew."""
     content: list[Block] = []
-    thoughts: list[str] = []
+    thoughts: list[Thinking] = []
     refusals: list[str] = []
     calls: list[JsonObject] = []
     extra: JsonObject = {}
     for block in blocks:
         home = out.home(block.native)
-        if isinstance(block, Thinking):
-            thoughts.append(block.text)
+        if isinstance(block, Thinking) and not out.dialect.reasoning_parts:
+            thoughts.append(block)
         elif isinstance(block, ToolCall):
             if is_legacy(block, home, out):
                 extra["function_call"] = render_legacy_call(block, out)
             else:
                 calls.append(render_call(block, out))
-        elif isinstance(block, Text) and block.refusal and out.dialect.refusals and not (home and home.intact):
+        elif isinstance(block, Text) and block.refusal and out.dialect.says("refusal") and not (home and home.intact):
             refusals.append(block.text)
-        elif isinstance(block, Opaque) and block.kind == "audio" and home and "id" in home.fragment:
+        elif _is_spoken(block) and home and "id" in home.fragment and out.dialect.says("audio"):
             extra["audio"] = {"id": home.fragment["id"]}
         else:
             content.append(block)
     said = render_content(content, out, _NO_MEDIA)
     # OAI-CHAT-11: null only where something else is said.
-    message: JsonObject = {"role": "assistant", "content": said if said or calls or refusals or extra else ""}
+    nothing = out.dialect.empty_content if calls or refusals or extra else ""
+    message: JsonObject = {"role": "assistant", "content": nothing if said is None else said}
     if refusals:
         message["refusal"] = "\n".join(refusals)
-    if thoughts and reasoning_key is not None:
-        message[reasoning_key] = "\n".join(thoughts)
-    elif thoughts:
-        # OAI-CHAT-17, OAI-CHAT-22
-        out.report.add("reasoning", f"{out.dialect.name} has no place for reasoning: left out")
+    if thoughts:
+        message.update(_render_thoughts(thoughts, calls, out, reasoning_key))
     message.update(extra)
     # OAI-CHAT-07: never an empty list
     if calls:
         message["tool_calls"] = calls
     return message
+
+
+def _render_thoughts(
+    thoughts: Sequence[Thinking], calls: Sequence[JsonObject], out: Spelling, reasoning_key: str | None
+) -> JsonObject:
+    # COMP-21
+    sealed = next((block.signature for block in thoughts if block.signature), None)
+    if sealed is not None and calls and out.dialect.sealed_reasoning:
+        entry = {"type": "reasoning.encrypted", "data": sealed, "id": calls[0]["id"], "index": 0}
+        return {"reasoning_details": [entry]}
+    if reasoning_key is not None:
+        return {reasoning_key: "\n".join(block.text for block in thoughts)}
+    # OAI-CHAT-17, OAI-CHAT-22
+    out.report.add("reasoning", f"{out.dialect.name} has no place for reasoning: left out")
+    return {}
+
+
+def _is_spoken(block: Block) -> bool:
+    return isinstance(block, Opaque) and block.kind == "audio"
 
 
 def render_assistant_at_home(blocks: Sequence[Block], fragment: Mapping[str, Any], out: Spelling) -> JsonObject:

@@ -13,66 +13,66 @@ import msgspec
 from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, ToolChoice
 from segue.models import Model
 from segue.render.report import Report
-from segue.wire.effort import effort_of
+from segue.wire.effort import budget_of, effort_of
+from segue.wire.fields import flag_or_none, integer_or_none, number_or_none, object_or_none, string_or_none
 from segue.wire.names import NameRule
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, left_out
-from segue.wire.openai_chat.parts import object_or_none, string_or_none
-from segue.wire.schema import fitted_format
 
-__all__ = ["OPTION_KEYS", "lawful_options", "parse_options", "render_options"]
+__all__ = ["keys_of", "lawful_options", "parse_options", "render_options"]
 
 _EFFORTS: tuple[Effort, ...] = get_args(Effort)
 _MODES: tuple[Literal["auto", "none", "required"], ...] = ("auto", "none", "required")
-# Options whose value is the same on both sides: the API's key, the canonical field.
-_PLAIN = (
-    ("parallel_tool_calls", "parallel"),
-    ("temperature", "temperature"),
-    ("top_p", "top_p"),
-    ("stream", "stream"),
-    ("seed", "seed"),
-    ("presence_penalty", "presence_penalty"),
-    ("frequency_penalty", "frequency_penalty"),
-    ("user", "user"),
-)
-OPTION_KEYS = frozenset(
-    {key for key, _ in _PLAIN}
-    | {"max_completion_tokens", "max_tokens", "stop", "tool_choice", "function_call", "reasoning_effort", "thinking"}
+# Options whose value is the same on both sides: the canonical field, the API's usual key.
+_PLAIN: dict[str, str | None] = {
+    "parallel": "parallel_tool_calls",
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": None,
+    "stream": "stream",
+    "seed": "seed",
+    "presence_penalty": "presence_penalty",
+    "frequency_penalty": "frequency_penalty",
+    "user": "user",
+}
+_OTHERS = frozenset(
+    {"max_completion_tokens", "max_tokens", "stop", "tool_choice", "function_call", "reasoning_effort", "thinking"}
     | {"response_format"}
 )
+_SWITCH = frozenset({"enable_thinking", "thinking_budget"})
+
+
+def keys_of(dialect: ChatDialect) -> frozenset[str]:
+    """The keys of a body that options speak for."""
+    plain = {key for key in _plain_keys(dialect).values() if key is not None}
+    return _OTHERS | plain | (_SWITCH if dialect.reasoning_option == "switch" else frozenset[str]())
+
+
+def _plain_keys(dialect: ChatDialect) -> Mapping[str, str | None]:
+    return {**_PLAIN, **dialect.option_keys}
 
 
 # ------------------------------------------------------------------------------------------------------------- parsing
 
 
 def parse_options(body: Mapping[str, Any], dialect: ChatDialect) -> Options:
-    limit = _integer(body.get("max_completion_tokens"))
+    limit = integer_or_none(body.get("max_completion_tokens"))
+    given = {field: None if key is None else body.get(key) for field, key in _plain_keys(dialect).items()}
     return Options(
-        max_tokens=_integer(body.get("max_tokens")) if limit is None else limit,
-        temperature=_number(body.get("temperature")),
-        top_p=_number(body.get("top_p")),
+        max_tokens=integer_or_none(body.get("max_tokens")) if limit is None else limit,
+        temperature=number_or_none(given["temperature"]),
+        top_p=number_or_none(given["top_p"]),
+        top_k=integer_or_none(given["top_k"]),
         stop=_parse_stop(body.get("stop")),
         tool_choice=_parse_choice(body),
-        parallel=_flag(body.get("parallel_tool_calls")),
+        parallel=flag_or_none(given["parallel"]),
         reasoning=_parse_reasoning(body, dialect),
         response_format=_parse_format(object_or_none(body.get("response_format"))),
-        stream=_flag(body.get("stream")),
-        seed=_integer(body.get("seed")),
-        presence_penalty=_number(body.get("presence_penalty")),
-        frequency_penalty=_number(body.get("frequency_penalty")),
-        user=string_or_none(body.get("user")),
+        stream=flag_or_none(given["stream"]),
+        seed=integer_or_none(given["seed"]),
+        presence_penalty=number_or_none(given["presence_penalty"]),
+        frequency_penalty=number_or_none(given["frequency_penalty"]),
+        user=string_or_none(given["user"]),
     )
-
-
-def _integer(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _number(value: object) -> int | float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _flag(value: object) -> bool | None:
-    return value if isinstance(value, bool) else None
 
 
 def _parse_stop(value: object) -> tuple[str, ...] | None:
@@ -109,16 +109,26 @@ def _parse_allowed(value: object) -> tuple[str, ...] | None:
 
 
 def _parse_mode(value: object) -> ToolChoice | None:
+    # `any` is Mistral's older word.
+    value = "required" if value == "any" else value
     return next((ToolChoice(mode) for mode in _MODES if mode == value), None)
 
 
 def _parse_reasoning(body: Mapping[str, Any], dialect: ChatDialect) -> Reasoning | None:
     effort: Effort | None = next((known for known in _EFFORTS if known == body.get("reasoning_effort")), None)
     enabled: bool | None = False if effort == "none" else None
-    if dialect.reasoning_option == "thinking":
+    budget: int | None = None
+    if dialect.reasoning_option in ("thinking", "graded"):
         said = (object_or_none(body.get("thinking")) or {}).get("type")
         enabled = said == "enabled" if said in ("enabled", "disabled") else enabled
-    return None if effort is None and enabled is None else Reasoning(enabled=enabled, effort=effort)
+    if dialect.reasoning_option == "switch":
+        enabled = flag_or_none(body.get("enable_thinking"))
+        effort, budget = None, integer_or_none(body.get("thinking_budget"))
+    if dialect.template_options and enabled is None:
+        # COMP-18
+        enabled = flag_or_none((object_or_none(body.get("chat_template_kwargs")) or {}).get("enable_thinking"))
+    asked = Reasoning(enabled=enabled, effort=effort, budget=budget)
+    return None if asked == Reasoning() else asked
 
 
 def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
@@ -133,7 +143,7 @@ def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
             said = object_or_none(value.get("json_schema"))
             if said is None:
                 return None
-            name, strict = string_or_none(said.get("name")), _flag(said.get("strict"))
+            name, strict = string_or_none(said.get("name")), flag_or_none(said.get("strict"))
             return ResponseFormat("schema", object_or_none(said.get("schema")), name, strict)
         case _:
             return None
@@ -151,15 +161,15 @@ def lawful_options(
     choice = options.tool_choice
     if choice is not None and choice.mode == "tool" and choice.name not in declared:
         options = left_out(options, report, f"the tool {choice.name} is not declared", "tool_choice")
-    options = left_out(options, report, f"{dialect.name} has no such option", "top_k")
+    unnamed = [field for field, key in _plain_keys(dialect).items() if key is None]
+    options = left_out(options, report, f"{dialect.name} has no such option", *unnamed)
     if options.temperature is not None and options.temperature > dialect.max_temperature:
         report.add("adjusted", f"temperature is at most {dialect.max_temperature:g} here", subject="temperature")
         options = msgspec.structs.replace(options, temperature=dialect.max_temperature)
     if options.stop is not None and len(options.stop) > dialect.stop_limit:
         report.add("adjusted", f"only {dialect.stop_limit} stop sequences are taken here", subject="stop")
         options = msgspec.structs.replace(options, stop=options.stop[: dialect.stop_limit])
-    form = fitted_format(options.response_format, dialect.schemas, report, strict=dialect.strict_schemas)
-    options = dialect.adjust(msgspec.structs.replace(options, response_format=form), model, report)
+    options = dialect.adjust(options, model, report)
     asked = options.reasoning
     if asked is not None and asked.adaptive and asked.effort is None and dialect.reasoning_option == "effort":
         report.add("adjusted", "how much to think can't be left to the model here: not said", subject="reasoning")
@@ -183,9 +193,9 @@ def render_options(
     body.update(_render_reasoning(options.reasoning, dialect))
     if options.response_format is not None:
         body["response_format"] = _render_format(options.response_format)
-    for key, field in _PLAIN:
+    for field, key in _plain_keys(dialect).items():
         value = getattr(options, field)
-        if value is not None:
+        if value is not None and key is not None:
             body[key] = value
     return body
 
@@ -217,7 +227,22 @@ def _render_reasoning(reasoning: Reasoning | None, dialect: ChatDialect) -> Json
         return {} if effort is None else {"reasoning_effort": effort}
     if effort is None and not reasoning.enabled and not reasoning.adaptive:
         return {}
-    return {"thinking": {"type": "disabled" if effort == "none" else "enabled"}}
+    if dialect.reasoning_option == "switch":
+        return _render_switch(reasoning, effort)
+    words: JsonObject = {"thinking": {"type": "disabled" if effort == "none" else "enabled"}}
+    if dialect.reasoning_option == "graded" and effort is not None and effort != "none":
+        words["reasoning_effort"] = effort
+    return words
+
+
+def _render_switch(reasoning: Reasoning, effort: Effort | None) -> JsonObject:
+    if effort == "none":
+        return {"enable_thinking": False}
+    words: JsonObject = {} if reasoning.enabled is None and reasoning.budget is not None else {"enable_thinking": True}
+    budget = reasoning.budget if reasoning.budget is not None else budget_of(reasoning.effort or "none")
+    if budget:
+        words["thinking_budget"] = budget
+    return words
 
 
 def _render_format(form: ResponseFormat) -> JsonObject:

@@ -6,104 +6,76 @@ the very object that came in; abroad only text and the media that the dialect ta
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Sequence
 from typing import assert_never, cast
 
-from segue.canonical.blocks import Block, Code, Media, Native, Opaque, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Code, Media, Native, Opaque, Origin, Text, Thinking, ToolCall, ToolResponse
 from segue.errors import InputError, ProjectionError
 from segue.render.demands import TEXTS
-from segue.wire.openai_chat.dialect import JsonObject, Spelling, rewritten
+from segue.wire.fields import kind_of, object_of, object_or_none, string_or_none
+from segue.wire.openai import AUDIO_FORMATS, AUDIO_TYPES, data_of, data_url, fetched
+from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling
+from segue.wire.overlay import rewritten
 
 __all__ = [
     "PART_KEYS",
-    "list_of",
-    "object_of",
-    "object_or_none",
     "parse_content",
     "render_content",
-    "string_or_none",
     "unsupported",
 ]
 
-_AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
-_AUDIO_FORMATS = {
-    "audio/wav": "wav",
-    "audio/x-wav": "wav",
-    "audio/wave": "wav",
-    "audio/mpeg": "mp3",
-    "audio/mp3": "mp3",
-}
-PART_KEYS = frozenset({"type", "text", "refusal", "image_url", "video_url", "input_audio", "file"})
-
-
-def _kind_of(value: object) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case int() | float():
-            return "a number"
-        case str():
-            return "a string"
-        case list():
-            return "a list"
-        case _:
-            return "an object"
-
-
-def object_of(value: object, path: str = "") -> JsonObject:
-    if isinstance(value, dict):
-        return cast("JsonObject", value)
-    raise InputError(f"an object was expected, not {_kind_of(value)}", path=path)
-
-
-def list_of(value: object, path: str = "") -> list[object]:
-    if isinstance(value, list):
-        return cast("list[object]", value)
-    raise InputError(f"a list was expected, not {_kind_of(value)}", path=path)
-
-
-def object_or_none(value: object) -> JsonObject | None:
-    return cast("JsonObject", value) if isinstance(value, dict) else None
-
-
-def string_or_none(value: object) -> str | None:
-    return value if isinstance(value, str) else None
+PART_KEYS = frozenset(
+    {"type", "text", "refusal", "image_url", "video_url", "input_audio", "file"}
+    | {"document_url", "document_name", "file_id", "thinking"}
+)
 
 
 # ------------------------------------------------------------------------------------------------------------- parsing
 
 
-def parse_content(content: object, api: str) -> list[Block]:
-    """The blocks of a message's content; an empty string is no block."""
+def parse_content(content: object, dialect: ChatDialect, role: str, thinker: Origin | None = None) -> list[Block]:
+    """The blocks of a message's content; an empty string is no block. `thinker` is who thinks in its parts, if any."""
     if isinstance(content, str):
         return [Text(content)] if content else []
     if content is None:
         return []
     if not isinstance(content, list):
-        raise InputError(f"a string or a list of parts was expected, not {_kind_of(content)}", path="content")
+        raise InputError(f"a string or a list of parts was expected, not {kind_of(content)}", path="content")
     blocks: list[Block] = []
     for index, part in enumerate(cast("list[object]", content)):
         try:
-            blocks.append(_parse_part(object_of(part), api))
+            blocks.append(_parse_part(object_of(part), dialect, role, thinker))
         except InputError as error:
             raise error.under(f"content[{index}]") from None
     return blocks
 
 
-def _parse_part(part: JsonObject, api: str) -> Block:
+def _parse_part(part: JsonObject, dialect: ChatDialect, role: str, thinker: Origin | None) -> Block:
     kind = part.get("type")
     if not isinstance(kind, str):
-        raise InputError(f"a string was expected, not {_kind_of(kind)}", path="type")
-    native = Native(api, part)
+        raise InputError(f"a string was expected, not {kind_of(kind)}", path="type")
+    known = dialect.part_types.get(role)
+    native = Native(dialect.name, part, known is None or kind in known)
     if kind in ("text", "refusal"):
         text = part.get(kind)
         if not isinstance(text, str):
-            raise InputError(f"a string was expected, not {_kind_of(text)}", path=kind)
+            raise InputError(f"a string was expected, not {kind_of(text)}", path=kind)
         return Text(text, refusal=kind == "refusal", native=native)
+    if kind == "thinking" and (thought := _thought_of(part.get(kind))) is not None:
+        if thinker is not None:
+            return Thinking(thought, string_or_none(part.get("signature")), origin=thinker, native=native)
+        return Opaque(kind, text=thought, native=native)
     return _parse_media(kind, part, native) or Opaque(kind, text=string_or_none(part.get("text")) or "", native=native)
+
+
+def _thought_of(value: object) -> str | None:
+    """The text of a `thinking` part: a string, or a list of text parts."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list):
+        return None
+    inner = [object_or_none(item) or {} for item in cast("list[object]", value)]
+    return "".join(string_or_none(item.get("text")) or "" for item in inner)
 
 
 def _parse_media(kind: str, part: JsonObject, native: Native) -> Media | None:
@@ -113,17 +85,28 @@ def _parse_media(kind: str, part: JsonObject, native: Native) -> Media | None:
             url = inner if isinstance(inner, str) else (object_or_none(inner) or {}).get("url")
             if not isinstance(url, str):
                 return None
-            mime, data = _data_of(url)
+            mime, data = data_of(url)
             medium = "image" if kind == "image_url" else "video"
             return Media(medium, mime=mime, data=data, url=url if data is None else None, native=native)
+        case "document_url" if isinstance(inner, str):
+            mime, data = data_of(inner)
+            name = string_or_none(part.get("document_name"))
+            return Media(
+                "document", mime=mime, data=data, url=inner if data is None else None, name=name, native=native
+            )
+        case "input_audio" if isinstance(inner, str):
+            mime, data = data_of(inner)
+            if data is None and inner.startswith(("http://", "https://")):
+                return Media("audio", url=inner, native=native)
+            return Media("audio", mime=mime, data=data or inner, native=native)
         case "input_audio":
             audio = object_or_none(inner) or {}
             data, form = audio.get("data"), audio.get("format")
             if not isinstance(data, str) or not isinstance(form, str):
                 return None
-            return Media("audio", mime=_AUDIO_TYPES.get(form, f"audio/{form}"), data=data, native=native)
+            return Media("audio", mime=AUDIO_TYPES.get(form, f"audio/{form}"), data=data, native=native)
         case "file":
-            return _parse_file(object_or_none(inner) or {}, native)
+            return _parse_file(object_or_none(inner) or part, native)
         case _:
             return None
 
@@ -132,18 +115,8 @@ def _parse_file(file: JsonObject, native: Native) -> Media | None:
     data, file_id, name = (string_or_none(file.get(key)) for key in ("file_data", "file_id", "filename"))
     if data is None and file_id is None:
         return None
-    mime, inner = _data_of(data) if data is not None else (None, None)
+    mime, inner = data_of(data) if data is not None else (None, None)
     return Media("document", mime=mime, data=inner or data, file_id=file_id, name=name, native=native)
-
-
-def _data_of(url: str) -> tuple[str | None, str | None]:
-    """Media type and base64 of a data URL."""
-    if not url.startswith("data:"):
-        return None, None
-    head, comma, data = url.partition(",")
-    if not comma or not head.endswith(";base64"):
-        return None, None
-    return head[len("data:") :].split(";", 1)[0] or None, data
 
 
 # ----------------------------------------------------------------------------------------------------------- rendering
@@ -160,7 +133,11 @@ def render_content(blocks: Sequence[Block], out: Spelling, kinds: frozenset[str]
                 return only.text
             part = _render_part(only, out, kinds)
             return part["text"] if part["type"] == "text" else [part]
-    return [_render_part(block, out, kinds) for block in blocks]
+    parts = [_render_part(block, out, kinds) for block in blocks]
+    foreign = all(out.home(block.native) is None for block in blocks)
+    if foreign and not out.dialect.content_parts and all(part["type"] == "text" for part in parts):
+        return "\n".join(part["text"] for part in parts)
+    return parts
 
 
 def _render_part(block: Block, out: Spelling, kinds: frozenset[str]) -> JsonObject:
@@ -178,6 +155,10 @@ def _render_part(block: Block, out: Spelling, kinds: frozenset[str]) -> JsonObje
             part = {"type": "text", "text": f"```{block.language}\n{block.code}\n```"}
         case Opaque():
             part = unsupported(block.kind, block.text, out)
+        case Thinking() if out.dialect.reasoning_parts:
+            part = {"type": "thinking", "thinking": [{"type": "text", "text": block.text}]}
+            if block.signature is not None:
+                part["signature"] = block.signature
         case Thinking():
             out.report.add("reasoning", "reasoning outside an assistant message is told as text")
             part = {"type": "text", "text": TEXTS.reasoning.format(content=block.text)}
@@ -199,22 +180,28 @@ def _render_media(media: Media, out: Spelling, kinds: frozenset[str]) -> JsonObj
     if media.kind == "image" or media.kind == "video":
         key = f"{media.kind}_url"
         default = "image/png" if media.kind == "image" else "video/mp4"
-        url = media.url if media.data is None else f"data:{media.mime or default};base64,{media.data}"
+        url = media.url if media.data is None else data_url(media.mime or default, media.data)
         return None if url is None else {"type": key, key: {"url": url}}
-    data, mime = _bytes_of(media, out)
+    if out.dialect.flat_media:
+        return _render_flat(media)
+    data, mime = fetched(media, out.fetch)
     if data is None:
         return None
     if media.kind == "audio":
-        form = _AUDIO_FORMATS.get(mime or "")
+        form = AUDIO_FORMATS.get(mime or "")
         return None if form is None else {"type": "input_audio", "input_audio": {"data": data, "format": form}}
     mime = mime or "application/pdf"
     name = media.name or ("document.pdf" if mime == "application/pdf" else "document")
-    return {"type": "file", "file": {"filename": name, "file_data": f"data:{mime};base64,{data}"}}
+    return {"type": "file", "file": {"filename": name, "file_data": data_url(mime, data)}}
 
 
-def _bytes_of(media: Media, out: Spelling) -> tuple[str | None, str | None]:
-    """Base64 and media type, fetched where only a URL is known and the caller gave a way to."""
-    if media.data is not None or media.url is None or out.fetch is None:
-        return media.data, media.mime
-    content, mime = out.fetch(media.url)
-    return b64encode(content).decode(), media.mime or mime
+def _render_flat(media: Media) -> JsonObject | None:
+    """A sound or a file as a plain string."""
+    if media.kind == "audio":
+        sound = media.data or media.url
+        return None if sound is None else {"type": "input_audio", "input_audio": sound}
+    url = media.url if media.data is None else data_url(media.mime or "application/pdf", media.data)
+    if url is None:
+        return None
+    named = {} if media.name is None else {"document_name": media.name}
+    return {"type": "document_url", "document_url": url, **named}

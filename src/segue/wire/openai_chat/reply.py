@@ -10,11 +10,12 @@ from segue.canonical.ids import short_hash
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError
 from segue.wire.base import ApiError, Projection
-from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, rewritten
+from segue.wire.fields import list_of, object_of, object_or_none, string_or_none
+from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling
 from segue.wire.openai_chat.items import parse_assistant, render_assistant, render_assistant_at_home
-from segue.wire.openai_chat.parts import list_of, object_of, object_or_none, string_or_none
+from segue.wire.overlay import rewritten
 
-__all__ = ["parse_error", "parse_reply", "render_error", "render_finish", "render_reply", "render_usage"]
+__all__ = ["parse_reply", "render_finish", "render_flat_error", "render_reply", "render_usage"]
 
 _FINISHES: dict[str, Finish] = {
     "stop": "stop",
@@ -22,6 +23,9 @@ _FINISHES: dict[str, Finish] = {
     "function_call": "tool_calls",
     "length": "length",
     "content_filter": "filter",
+    "model_length": "length",
+    "insufficient_system_resource": "error",
+    "error": "error",
 }
 _FINISH_REASONS: dict[Finish, str] = {
     "stop": "stop",
@@ -29,9 +33,7 @@ _FINISH_REASONS: dict[Finish, str] = {
     "length": "length",
     "filter": "content_filter",
     "pause": "stop",
-    "error": "stop",
 }
-_ERROR_KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 _REPLY_KEYS = frozenset({"id", "model", "choices", "usage"})
 _CHOICE_KEYS = frozenset({"message", "finish_reason"})
 # Clients read reasoning here, whatever the vendor calls it.
@@ -95,16 +97,17 @@ def render_reply(reply: Reply, projection: Projection, *, dialect: ChatDialect) 
     if home is not None and home.intact:
         return _render_at_home(reply, home.fragment, out)
     message = render_assistant(_for_client(reply, out), out, _REASONING_KEY)
-    if isinstance(parts := message["content"], list):
-        # In a reply content is one string.
-        message["content"] = "".join(str(part.get("text", "")) for part in cast("list[JsonObject]", parts))
+    parts = cast("list[JsonObject]", message["content"]) if isinstance(message["content"], list) else []
+    if parts and not any(part["type"] == "thinking" for part in parts):
+        # In a reply words are one string.
+        message["content"] = "".join(str(part.get("text", "")) for part in parts)
     if dialect.refusals:
         message.setdefault("refusal", None)
     choice: JsonObject = {
         "index": 0,
         "message": message,
         "logprobs": None,
-        "finish_reason": render_finish(reply.finish, calls="tool_calls" in message),
+        "finish_reason": render_finish(reply.finish, calls="tool_calls" in message, broken=dialect.error_finish),
     }
     body: JsonObject = {
         "id": reply.id or _made_up_id(reply),
@@ -150,8 +153,10 @@ def _made_up_id(reply: Reply) -> str:
     return "chatcmpl-" + short_hash("|".join(said))
 
 
-def render_finish(finish: Finish, *, calls: bool) -> str:
-    """The reason to stop; `tool_calls` only where a client's call is there."""
+def render_finish(finish: Finish, *, calls: bool, broken: str = "stop") -> str:
+    """The reason to stop; `tool_calls` only where a client's call is there, `broken` where the reply broke off."""
+    if finish == "error":
+        return broken
     return "stop" if finish == "tool_calls" and not calls else _FINISH_REASONS[finish]
 
 
@@ -168,20 +173,12 @@ def render_usage(usage: Usage) -> JsonObject:
     }
 
 
-def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
-    """An error, also where a server leaves the envelope out or says no more than a sentence."""
-    inner = body.get("error", body)
-    said = object_or_none(inner) or {"message": inner}
-    code, param = said.get("code"), said.get("param")
-    usual = _ERROR_KINDS.get(status, "server_error" if status >= 500 else "invalid_request_error")
-    return ApiError(
-        status,
-        str(said.get("message") or "the provider gave no reason"),
-        kind=string_or_none(said.get("type")) or usual,
-        code=None if code is None else str(code),
-        param=None if param is None else str(param),
-    )
-
-
-def render_error(error: ApiError) -> JsonObject:
-    return {"error": {"message": error.message, "type": error.kind, "param": error.param, "code": error.code}}
+def render_flat_error(error: ApiError) -> JsonObject:
+    """An error that stands in the body itself."""
+    return {
+        "object": "error",
+        "message": error.message,
+        "type": error.kind,
+        "param": error.param,
+        "code": error.code,
+    }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from segue.canonical.blocks import Message, Native, calls_of
 from segue.canonical.pairing import pair
 from segue.canonical.request import Request, Tool
@@ -13,20 +15,28 @@ from segue.models import identify
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.base import Projection
+from segue.wire.draft7 import is_draft7
+from segue.wire.fields import list_of, object_of, object_or_none, string_or_none
+from segue.wire.openai import is_openai
 from segue.wire.openai_chat.calls import CALL_KEYS, respelled
-from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling
+from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, within
 from segue.wire.openai_chat.items import MESSAGE_KEYS, parse_message, render_messages
-from segue.wire.openai_chat.options import OPTION_KEYS, lawful_options, parse_options, render_options
-from segue.wire.openai_chat.parts import PART_KEYS, list_of, object_of, object_or_none, string_or_none
+from segue.wire.openai_chat.options import keys_of, lawful_options, parse_options, render_options
+from segue.wire.openai_chat.parts import PART_KEYS
 from segue.wire.overlay import laid_over
-from segue.wire.schema import fitted_tool
+from segue.wire.schema import fitted_format, fitted_tool
+from segue.wire.schema.rules import OPENAI_STRICT
 from segue.wire.tools import as_function, object_schema
 
-__all__ = ["BODY_KEYS", "ITEM_KEYS", "parse_request", "render_request"]
+__all__ = ["ITEM_KEYS", "body_keys", "parse_request", "render_request"]
 
-BODY_KEYS = OPTION_KEYS | {"model", "messages", "tools", "functions"}
 # `arguments` is of the old form of calls; the last three are left over from SDKs that parsed a reply.
 ITEM_KEYS = MESSAGE_KEYS | CALL_KEYS | PART_KEYS | {"arguments", "index", "parsed", "parsed_arguments"}
+
+
+def body_keys(dialect: ChatDialect) -> frozenset[str]:
+    """The keys of a body that canonical fields speak for."""
+    return keys_of(dialect) | {"model", "messages", "tools", "functions"}
 
 
 # ------------------------------------------------------------------------------------------------------------- parsing
@@ -117,7 +127,11 @@ def render_request(transcript: Transcript, projection: Projection, *, dialect: C
     if transcript.home and transcript.request.native is not None:
         return _render_at_home(transcript, transcript.request.native.fragment, messages, tools, out)
     declared = frozenset(tool.name for tool in tools)
-    options = lawful_options(transcript.options, dialect, identify(transcript.model), declared, out.report)
+    options = transcript.options
+    if not (dialect.strict_schemas is OPENAI_STRICT and is_openai(transcript.request.native)):
+        form = fitted_format(options.response_format, dialect.schemas, out.report, strict=dialect.strict_schemas)
+        options = replace(options, response_format=form)
+    options = lawful_options(options, dialect, identify(transcript.model), declared, out.report)
     words = render_options(options, dialect, out.spell, _custom_names(tools), {})
     body: JsonObject = {} if transcript.model is None else {"model": transcript.model}
     body["messages"] = messages
@@ -126,7 +140,7 @@ def render_request(transcript: Transcript, projection: Projection, *, dialect: C
     for key in ("tool_choice", "parallel_tool_calls"):
         if key in words:
             body[key] = words[key]
-    return body | words
+    return within(body | words, "body", out)
 
 
 def _render_at_home(
@@ -149,7 +163,12 @@ def _render_at_home(
     choice = object_or_none(body.get("tool_choice"))
     if choice is not None and choice.get("type") == "allowed_tools":
         body["tool_choice"] = _respelled_choice(choice, out)
-    return body
+    # MIS-13
+    if body.get("tools") == [] and not out.dialect.empty_tools:
+        del body["tools"]
+    kept = within(body, "body", out)
+    # An option under a key that is refused goes out under the key that is not.
+    return body if kept is body else {**kept, **{key: value for key, value in after.items() if key not in kept}}
 
 
 def _lay_list(body: JsonObject, key: str, items: list[JsonObject]) -> None:
@@ -186,7 +205,7 @@ def _lawful_tools(transcript: Transcript, out: Spelling) -> Sequence[Tool]:
     """The tools that the target can be told of."""
     tools: list[Tool] = []
     for tool in transcript.tools:
-        if tool.kind == "hosted" and out.home(tool.native) is None:
+        if tool.kind == "hosted" and (out.home(tool.native) is None or not out.dialect.hosted_tools):
             out.report.add("tools", "a tool that only its own API defines can't be declared here", subject=tool.name)
         else:
             tools.append(tool)
@@ -224,23 +243,26 @@ def _render_legacy_tool(tool: Tool, out: Spelling) -> JsonObject:
 def _render_tool(tool: Tool, out: Spelling) -> JsonObject:
     home = out.home(tool.native)
     key = "custom" if tool.kind == "custom" else "function"
+    detail: JsonObject
     if home is not None and home.intact and not _is_legacy(tool, out):
         entry = cast("JsonObject", home.fragment)
         if tool.kind == "hosted":
             return entry
-        changes = _changes(tool, entry[key], out)
-        return {**entry, key: {**entry[key], **changes}} if changes else entry
-    detail: JsonObject = {"name": out.spell(tool.name)}
+        detail = within(entry[key], f"tools.{key}", out)
+        changes = _changes(tool, detail, out)
+        same = not changes and detail is entry[key]
+        return within(entry if same else {**entry, key: {**detail, **changes}}, "tools", out)
+    detail = {"name": out.spell(tool.name)}
     if tool.description is not None:
         detail["description"] = _described(tool, out)
     if tool.kind == "custom":
         if tool.grammar is not None:
             detail["format"] = {"type": "grammar", "grammar": tool.grammar}
         return {"type": key, key: detail}
-    if home is not None:
-        detail["parameters"], strict = object_schema(tool.parameters), tool.strict
+    dialect = out.dialect
+    if home is not None or (dialect.strict_schemas is OPENAI_STRICT and is_openai(tool.native)):
+        detail["parameters"], strict = _schema(tool, out), tool.strict
     else:
-        dialect = out.dialect
         detail["parameters"], strict = fitted_tool(tool, dialect.schemas, out.report, strict=dialect.strict_schemas)
     if strict is not None:
         detail["strict"] = strict
@@ -249,8 +271,23 @@ def _render_tool(tool: Tool, out: Spelling) -> JsonObject:
 
 def _changes(tool: Tool, detail: JsonObject, out: Spelling) -> JsonObject:
     """What must be said otherwise than the original declaration says it."""
-    said = {"name": out.spell(tool.name), "description": _described(tool, out)}
+    said: JsonObject = {"name": out.spell(tool.name), "description": _described(tool, out)}
+    # COMP-10, MIS-13
+    if out.dialect.parameters_wanted and tool.kind == "function":
+        said["parameters"] = _schema(tool, out) if tool.parameters is None else _schema_or_none(tool, out)
     return {key: value for key, value in said.items() if value is not None and detail.get(key) != value}
+
+
+def _schema(tool: Tool, out: Spelling) -> JsonObject:
+    return _schema_or_none(tool, out) or object_schema(tool.parameters)
+
+
+def _schema_or_none(tool: Tool, out: Spelling) -> JsonObject | None:
+    """The schema that stands for one that the target refuses; None where it takes it."""
+    if not out.dialect.parameters_wanted or tool.parameters is None or is_draft7(object_schema(tool.parameters)):
+        return None
+    out.report.add("tools", "parameters that are no JSON Schema: declared without", subject=tool.name)
+    return object_schema(None)
 
 
 def _described(tool: Tool, out: Spelling) -> str | None:

@@ -1,0 +1,247 @@
+"""The rules of DeepSeek (DS-*), and those of Chat Completions that hold on its wire too.
+
+What reasoning has to come back follows the model and the mode: R1 wants none, V3 thinking that of the current
+exchange, V4 that of every exchange with calls. A body that names no model is judged as V4, the default, and what
+would break there is a risk. Every DS number is either a check here or a row of `UNSHOWABLE`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from segue.conformance import openai_chat
+from segue.conformance.chat import ChatRequest, Message, not_functions, read
+from segue.conformance.rule import Book, Finding, Holds, Severity, Table
+from segue.conformance.values import is_list, is_object, is_text, kind, quoted
+from segue.models import Model
+
+__all__ = ["BOOK", "SHARED", "UNSHOWABLE"]
+
+UNSHOWABLE: Mapping[str, str] = {
+    "DS-03": "about the Anthropic-compatible endpoint, which takes no bodies of this wire",
+    "DS-11": "about the Responses endpoint, which takes no bodies of this wire",
+}
+
+# Check → severity on DeepSeek. Not taken over: 01 (ids of any length), 03/04/15 (DS-05, DS-06), 08 (DS-10), 16, 17 and
+# 22 (OpenAI's own limits and keys; `reasoning_content` and `prefix` are native keys here).
+SHARED: Mapping[str, Severity] = {
+    "one_result_a_call": "risk",  # OAI-CHAT-05
+    "ids_unique_in_turn": "risk",  # OAI-CHAT-06
+    "calls_not_empty": "reject",  # OAI-CHAT-07
+    "replayed_name_given": "reject",  # OAI-CHAT-09
+    "arguments_are_text": "reject",  # OAI-CHAT-10
+    "assistant_says_something": "reject",  # OAI-CHAT-11
+    "others_have_content": "reject",  # OAI-CHAT-11
+    "results_are_text": "reject",  # OAI-CHAT-12
+    "no_error_flag": "risk",  # OAI-CHAT-13
+}
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]+")
+_LONGEST_NAME = 64
+_MOST_TOOLS = 128
+_NOT_THINKING = re.compile(r"\b(?:chat|coder)\b")
+
+_table: Table[ChatRequest] = Table()
+
+
+def _is_r1(model: Model) -> bool:
+    return model.family == "deepseek" and model.version[:1] == (1,)
+
+
+def _is_v3(model: Model) -> bool:
+    """V3 by its version, or the alias that was made for it."""
+    named = bool(model.version) and (2,) <= model.version < (4,)
+    return model.family == "deepseek" and (named or (model.thinking and not model.version))
+
+
+R1 = Holds("R1", _is_r1)
+V3 = Holds("V3 and deepseek-reasoner", _is_v3)
+V4 = Holds("V4 and newer, and names that do not say which", lambda model: not _is_r1(model) and not _is_v3(model))
+
+
+def _thinks(request: ChatRequest) -> bool | None:
+    """Whether the model thinks; `None` where nothing tells. V4 does unless told otherwise."""
+    thinking = request.body.get("thinking")
+    setting = thinking.get("type") if is_object(thinking) else None
+    if setting in ("enabled", "disabled"):
+        return setting == "enabled"
+    model = request.model
+    if model.family != "deepseek":
+        return None
+    if model.thinking or _is_r1(model):
+        return True
+    return not _is_v3(model) and not _NOT_THINKING.search(model.name.lower())
+
+
+def _exchanges(request: ChatRequest) -> Iterator[Sequence[Message]]:
+    """The assistant messages between one user message and the next."""
+    found: list[Message] = []
+    for message in request.messages:
+        if message.role == "user":
+            yield found
+            found = []
+        elif message.role == "assistant":
+            found.append(message)
+    yield found
+
+
+def _missing(message: Message) -> bool:
+    return not isinstance(message.data.get("reasoning_content"), str)
+
+
+def _seen(message: Message) -> str:
+    return kind(message.data["reasoning_content"]) if "reasoning_content" in message.data else "missing"
+
+
+# DS-01
+@_table.rule("DS-01", holds=V3)
+def reasoning_in_current_exchange(request: ChatRequest) -> Iterator[Finding]:
+    """With thinking on, the messages with calls since the last user message have reasoning_content."""
+    if not _thinks(request):
+        return
+    *_, current = _exchanges(request)
+    for message in current:
+        if message.data.get("tool_calls") and _missing(message):
+            told = f"Missing `reasoning_content` field in the assistant message at message index {message.index}"
+            yield Finding(f"{message.path}.reasoning_content", f"{told}: it is {_seen(message)}")
+
+
+# DS-02
+@_table.rule("DS-02", holds=V4)
+def reasoning_passed_back(request: ChatRequest) -> Iterator[Finding]:
+    """With thinking on, assistant messages of an exchange with calls have reasoning_content; others better have it."""
+    thinks = _thinks(request)
+    if thinks is False:
+        return
+    for exchange in _exchanges(request):
+        called = any(message.data.get("tool_calls") for message in exchange)
+        severity: Severity = "reject" if called and thinks else "risk"
+        for message in exchange:
+            if _missing(message):
+                told = "The `reasoning_content` in the thinking mode must be passed back to the API"
+                known = "" if thinks else "; no model is named, judged as V4"
+                where = f"{message.path}.reasoning_content"
+                yield Finding(where, f"{told}: it is {_seen(message)}{known}", severity)
+
+
+# DS-04
+@_table.rule("DS-04", holds=R1)
+def no_reasoning_back(request: ChatRequest) -> Iterator[Finding]:
+    """R1 refuses reasoning_content in the messages."""
+    for message in request.messages:
+        if message.data.get("reasoning_content") is not None:
+            yield Finding(f"{message.path}.reasoning_content", "R1 does not take reasoning_content back")
+
+
+# DS-05
+@_table.rule("DS-05")
+def calls_answered(request: ChatRequest) -> Iterator[Finding]:
+    """Every call is answered by a tool message before any other message."""
+    told = "insufficient tool messages following tool_calls message"
+    for call in request.calls:
+        if not is_text(call.id):
+            yield Finding(f"{call.path}.id", f"{told}: the id is {kind(call.id)}, so that no result can name it")
+    for call in openai_chat.unanswered(request):
+        yield Finding(call.path, f"{told}: none answers the call {quoted(call.id)}")
+    for turn in request.rounds:
+        for message in turn.intruders:
+            yield Finding(message.path, f"{told}: a {message.role} message stands among them")
+
+
+# DS-06
+@_table.rule("DS-06")
+def results_asked_for(request: ChatRequest) -> Iterator[Finding]:
+    """A tool message names a call of the assistant message that its run follows."""
+    told = "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'"
+    for result in request.orphans:
+        yield Finding(result.path, told)
+    for turn in request.rounds:
+        asked = turn.call_ids()
+        for result in turn.results:
+            if not is_text(result.id) or result.id not in asked:
+                seen = quoted(result.id) if is_text(result.id) else kind(result.id)
+                yield Finding(f"{result.path}.tool_call_id", f"{told}: {seen} names no call of it")
+
+
+# DS-07
+@_table.rule("DS-07", holds=R1)
+def roles_alternate(request: ChatRequest) -> Iterator[Finding]:
+    """R1 refuses two user or two assistant messages in a row."""
+    for before, message in pairwise(request.messages):
+        if message.role == before.role and message.role in ("user", "assistant"):
+            told = "deepseek-reasoner does not support successive user or assistant messages"
+            yield Finding(message.path, f"{told} (messages[{before.index}] and messages[{message.index}])")
+
+
+# DS-08
+@_table.rule("DS-08")
+def last_role(request: ChatRequest) -> Iterator[Finding]:
+    """The last message is of the user or of a tool, or an assistant message with prefix."""
+    if not request.messages:
+        return
+    last = request.messages[-1]
+    if last.role in ("user", "tool") or (last.role == "assistant" and last.data.get("prefix") is True):
+        return
+    # Only the reasoning models were seen to refuse it.
+    severity: Severity = "reject" if request.model.thinking or _is_r1(request.model) else "risk"
+    told = "The last message must be a user message, or an assistant message with prefix mode on"
+    yield Finding(last.path, f"{told}; it is of role {quoted(last.role)}", severity)
+
+
+# DS-09
+@_table.rule("DS-09")
+def no_forced_tool(request: ChatRequest) -> Iterator[Finding]:
+    """While thinking no tool can be forced."""
+    choice, thinks = request.body.get("tool_choice"), _thinks(request)
+    if choice in (None, "auto", "none") or thinks is False:
+        return
+    known = "" if thinks else "; no model is named, judged as V4"
+    yield Finding("tool_choice", f"Thinking mode does not support this tool_choice{known}", None if thinks else "risk")
+
+
+# DS-10
+@_table.rule("DS-10")
+def names_lawful(request: ChatRequest) -> Iterator[Finding]:
+    """Names of functions are 1 to 64 letters, digits, `_` or `-`."""
+    for tool in request.tools:
+        if tool.type == "function":
+            path, inner = tool.inner()
+            yield from _name_findings(f"{path}.name", inner.get("name"))
+    for call in request.calls:
+        # OAI-CHAT-09 speaks about replayed names that are missing.
+        if call.is_function and is_text(call.function.get("name")):
+            yield from _name_findings(f"{call.path}.function.name", call.function["name"])
+
+
+def _name_findings(path: str, name: object) -> Iterator[Finding]:
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
+        seen = quoted(name) if isinstance(name, str) else kind(name)
+        told = f"Expected a string of at most {_LONGEST_NAME} that matches the pattern '^[a-zA-Z0-9_-]+$'"
+        yield Finding(path, f"the name is {seen}. {told}")
+
+
+# OAI-CHAT-16
+@_table.rule("OAI-CHAT-16")
+def tools_within_limits(request: ChatRequest) -> Iterator[Finding]:
+    """tools, where present, is a list of 1 to 128."""
+    declared = request.body.get("tools")
+    if declared is None:
+        return
+    if not is_list(declared) or not declared:
+        seen = "empty array" if is_list(declared) else kind(declared)
+        yield Finding("tools", f"Invalid 'tools': {seen}. Expected an array with minimum length 1")
+    elif len(declared) > _MOST_TOOLS:
+        yield Finding("tools", f"{len(declared)} tools; at most {_MOST_TOOLS} are allowed")
+
+
+# OAI-CHAT-21
+@_table.rule("OAI-CHAT-21")
+def functions_only(request: ChatRequest) -> Iterator[Finding]:
+    """Calls and tools are functions; free text is OpenAI's."""
+    for path, sort in not_functions(request):
+        yield Finding(path, f"the type is {quoted(sort)}; 'function' is expected", "risk" if sort is None else None)
+
+
+BOOK: Book[ChatRequest] = Book("deepseek", read, (*_table, *openai_chat.shared(SHARED)), UNSHOWABLE)

@@ -1,0 +1,179 @@
+"""A Gemini body as its rules look at it: contents, their parts, declarations, and which generation is asked.
+
+A key may be camelCase or snake_case, and null means that it is not there. A response turn is one content with
+functionResponse parts (GEM-01: not several). A turn of the model may come in several contents, one behind the other:
+the vendor's own client appends what it streams so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+import msgspec
+
+from segue.conformance.gemini.shape import DATA, camel, each, snake
+from segue.conformance.values import is_list, is_object, text_of
+from segue.models import Model
+
+__all__ = ["Content", "GeminiRequest", "Node", "Part", "node", "read"]
+
+
+class Node(msgspec.Struct, frozen=True, gc=False):
+    """A JSON object with its place: `data` by field name without nulls, `keys` the spelling of each name."""
+
+    path: str
+    data: Mapping[str, object]
+    keys: Mapping[str, str]
+
+    def get(self, name: str) -> object:
+        return self.data.get(name)
+
+    def text(self, name: str) -> str:
+        """The string in this field, `""` where there is none."""
+        return text_of(self.data.get(name))
+
+    def at(self, name: str) -> str:
+        """The path of this field, as the body spells it."""
+        key = self.keys.get(name) or camel(name)
+        return f"{self.path}.{key}" if self.path else key
+
+    def child(self, name: str) -> Node:
+        """The object in this field; an empty one where there is none."""
+        return node(self.data.get(name), self.at(name))
+
+    def children(self, name: str) -> Iterator[Node]:
+        """The objects in this list field."""
+        return (node(entry, path) for path, entry in each(self.data.get(name), self.at(name)) if is_object(entry))
+
+
+def node(value: object, path: str) -> Node:
+    """The value as a node; empty where it is no object."""
+    data: dict[str, object] = {}
+    keys: dict[str, str] = {}
+    for key, entry in value.items() if is_object(value) else ():
+        if entry is not None:
+            name = snake(key)
+            data[name] = entry
+            keys[name] = key
+    return Node(path, data, keys)
+
+
+class Part(msgspec.Struct, frozen=True, gc=False):
+    """A part; `members` are the kinds of data it has, one where it is lawful."""
+
+    node: Node
+    role: str
+    members: tuple[str, ...]
+
+    @property
+    def path(self) -> str:
+        return self.node.path
+
+    @property
+    def signature(self) -> str:
+        return self.node.text("thought_signature")
+
+    def has(self, *members: str) -> bool:
+        return any(member in members for member in self.members)
+
+
+class Content(msgspec.Struct, frozen=True, gc=False):
+    """A content. `role` is `""` where there is none, which means the user; `blank` where it has no parts at all."""
+
+    node: Node
+    role: str
+    parts: Sequence[Part]
+    blank: bool
+    calls: Sequence[Node]
+    responses: Sequence[Node]
+
+    @property
+    def path(self) -> str:
+        return self.node.path
+
+    @property
+    def is_model(self) -> bool:
+        return self.role == "model"
+
+
+class GeminiRequest(msgspec.Struct, frozen=True):
+    """The body, read once for all rules."""
+
+    body: Mapping[str, object]
+    node: Node
+    model: Model
+    contents: Sequence[Content]
+    turns: Sequence[Content]
+    """The contents, those of the model that follow each other as one."""
+    system: Content | None
+    tools: Sequence[Node]
+    declarations: Sequence[Node]
+
+    def parts(self) -> Iterator[Part]:
+        """All parts of all contents, in the order of the body."""
+        for content in self.contents:
+            yield from content.parts
+
+    @property
+    def has_cache(self) -> bool:
+        """Whether the provider holds what stands before the contents, and perhaps the tools."""
+        return bool(self.node.text("cached_content"))
+
+    @property
+    def is_older(self) -> bool:
+        """Whether this is known to be a Gemini before 3."""
+        return self.model.family == "gemini" and bool(self.model.version) and not self.model.at_least(3)
+
+
+def _part(value: object, path: str, role: str) -> Part:
+    part = node(value, path)
+    return Part(part, role, tuple(member for member in DATA if member in part.data))
+
+
+def _content(value: object, path: str) -> Content:
+    content = node(value, path)
+    role = content.text("role")
+    listed = content.get("parts")
+    # What is neither a part nor null is a wrong type and judged as such (GEM-14), not as an empty part.
+    parts = [
+        _part(entry, place, role)
+        for place, entry in each(listed, content.at("parts"))
+        if is_object(entry) or entry is None
+    ]
+    calls = [part.node.child("function_call") for part in parts if is_object(part.node.get("function_call"))]
+    responses = [
+        part.node.child("function_response") for part in parts if is_object(part.node.get("function_response"))
+    ]
+    blank = listed is None or (is_list(listed) and not listed)
+    return Content(content, role, parts, blank, calls, responses)
+
+
+def _turns(contents: Sequence[Content]) -> Iterator[Content]:
+    for of_model, run in groupby(contents, key=lambda content: content.is_model and not content.responses):
+        together = list(run)
+        if not of_model or len(together) == 1:
+            yield from together
+            continue
+        # Findings point to where the calls begin.
+        speaking = next((content for content in together if content.calls), together[0])
+        yield msgspec.structs.replace(
+            speaking,
+            parts=[part for content in together for part in content.parts],
+            calls=[call for content in together for call in content.calls],
+        )
+
+
+def read(body: Mapping[str, object], model: Model) -> GeminiRequest:
+    """The body as a request. Any object is one; what it lacks is for the rules to say."""
+    request = node(body, "")
+    contents = [
+        _content(entry, path)
+        for path, entry in each(request.get("contents"), request.at("contents"))
+        if is_object(entry) or entry is None
+    ]
+    instruction = request.get("system_instruction")
+    system = _content(instruction, request.at("system_instruction")) if is_object(instruction) else None
+    tools = list(request.children("tools"))
+    declarations = [declared for tool in tools for declared in tool.children("function_declarations")]
+    return GeminiRequest(body, request, model, contents, list(_turns(contents)), system, tools, declarations)

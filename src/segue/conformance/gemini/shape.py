@@ -1,0 +1,189 @@
+"""The messages of a Gemini request as its JSON parser knows them: which names, and what each of them holds.
+
+Names are in snake case here; the parser takes camelCase too. It also takes null for "left out" and a lone value where
+a list is meant. `walk` says what it refuses; whatever stands in a field of kind `any` or `object` is not looked into.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from segue.conformance.rule import Finding
+from segue.conformance.values import is_list, is_object, kind, quoted
+
+__all__ = ["DATA", "FIELDS", "OTHER_SURFACE", "base64_fault", "camel", "each", "snake", "walk"]
+
+# The members of a part of which it has exactly one.
+DATA = (
+    *("text", "inline_data", "file_data", "function_call", "function_response", "executable_code"),
+    *("code_execution_result", "tool_call", "tool_response"),
+)
+
+# Message: its fields with their kinds, as in the SDK (google-genai 3.1.0); `[]` is a list, `{}` a map, a field
+# without a kind is a string. `signature` and `result` are for rules of their own.
+_MESSAGES = """
+request: model contents=[]content system_instruction=content tools=[]tool tool_config=tool_config
+    safety_settings=[]object generation_config=object cached_content service_tier=any store=any labels=object
+    continuation_token=any model_armor_config=object output_config=object
+content: role parts=[]part
+part: text inline_data=blob file_data=file_data function_call=function_call function_response=function_response
+    executable_code=executable_code code_execution_result=code_execution_result tool_call=tool_call
+    tool_response=tool_response thought=bool thought_signature=signature part_metadata=object media_resolution=any
+    video_metadata=object audio_transcription=object media_processing=any speech_metadata=object
+blob: data=bytes display_name mime_type
+file_data: file_uri display_name mime_type
+function_call: id name args=struct partial_args=[]object will_continue=bool
+function_response: id name response=result parts=[]function_response_part will_continue=bool scheduling=any
+function_response_part: inline_data=blob file_data=file_data media_processing=any
+executable_code: id code language=any
+code_execution_result: id outcome=any output
+tool_call: id tool_type=any args=struct
+tool_response: id tool_type=any response=struct
+tool: function_declarations=[]function_declaration retrieval=object computer_use=object file_search=object
+    google_search=object google_maps=object code_execution=object enterprise_web_search=object
+    google_search_retrieval=object parallel_ai_search=object url_context=object mcp_servers=[]object
+    exa_ai_search=object
+function_declaration: name description parameters=schema parameters_json_schema=any response=schema
+    response_json_schema=any behavior=any
+schema: type=type format title description nullable=bool enum=[]string items=schema properties={}schema
+    property_ordering=[]string required=[]string any_of=[]schema pattern default=any example=any max_items=any
+    min_items=any max_length=any min_length=any maximum=any minimum=any max_properties=any min_properties=any
+    additional_properties=any defs={}schema ref
+tool_config: function_calling_config=function_calling_config retrieval_config=object
+    include_server_side_tool_invocations=bool
+function_calling_config: mode=mode allowed_function_names=[]string stream_function_call_arguments=bool
+"""
+
+
+def _fields(lines: str) -> dict[str, str]:
+    fields = (field.partition("=") for field in lines.split())
+    return {name: what or "string" for name, _, what in fields}
+
+
+FIELDS: Mapping[str, Mapping[str, str]] = {
+    message: _fields(lines) for message, lines in re.findall(r"^(\w+):((?:.|\n )*)", _MESSAGES, re.MULTILINE)
+}
+
+# Known to Vertex or to newer endpoints only: elsewhere the same unknown name.
+OTHER_SURFACE = frozenset(
+    {
+        *(("request", "model_armor_config"), ("request", "output_config")),
+        *(("function_call", "partial_args"), ("function_call", "will_continue")),
+        *(("tool", "retrieval"), ("tool", "enterprise_web_search"), ("tool", "parallel_ai_search")),
+        *(("tool", "exa_ai_search"), ("function_calling_config", "stream_function_call_arguments")),
+        *(("schema", "additional_properties"), ("schema", "defs"), ("schema", "ref")),
+    }
+)
+
+_ENUMS: Mapping[str, frozenset[str]] = {
+    "type": frozenset(
+        {"TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"},
+    ),
+    "mode": frozenset({"MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"}),
+}
+_DEEPEST = 64
+_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+_BASE64 = re.compile(r"(?:[A-Za-z0-9_-]*|[A-Za-z0-9+/]*)(={0,2})")
+
+
+@cache
+def camel(name: str) -> str:
+    """The camelCase spelling of a field."""
+    head, *rest = name.split("_")
+    return head + "".join(word.capitalize() for word in rest)
+
+
+_NAMES: Mapping[str, str] = {camel(name): name for fields in FIELDS.values() for name in fields}
+
+
+def snake(key: str) -> str:
+    """The field that a key means; keys that no message has stay as they are."""
+    return _NAMES.get(key, key)
+
+
+def each(value: object, path: str) -> Iterator[tuple[str, object]]:
+    """The entries of a list field with their paths: a lone value counts as one entry, null as none."""
+    if is_list(value):
+        yield from ((f"{path}[{position}]", entry) for position, entry in enumerate(value))
+    elif value is not None:
+        yield path, value
+
+
+def base64_fault(text: str) -> bool:
+    """Whether the parser can't decode this: foreign characters, a wrong length, or bits left over at the end."""
+    match = _BASE64.fullmatch(text)
+    if match is None:
+        return True
+    padding = len(match[1])
+    digits = len(text) - padding
+    rest = digits % 4
+    if rest == 1 or (padding and rest + padding != 4):
+        return True
+    if not rest:
+        return False
+    last = text[digits - 1]
+    value = _ALPHABET.index(last) if last in _ALPHABET else 62 if last in "-+" else 63
+    return value % (16 if rest == 2 else 4) != 0
+
+
+def walk(value: object, what: str, path: str, depth: int = 0) -> Iterator[Finding]:
+    """Unknown names and wrong types in a value of this kind."""
+    if value is None or what in ("any", "result"):
+        return
+    if what.startswith("[]"):
+        for place, entry in each(value, path):
+            yield from walk(entry, what[2:], place, depth)
+    elif is_list(value):
+        yield Finding(path, "Proto field is not repeating, cannot start list.")
+    elif what.startswith("{}"):
+        if not is_object(value):
+            yield _invalid(path, "a map", value)
+            return
+        for key, entry in value.items():
+            yield from walk(entry, what[2:], f"{path}.{key}", depth)
+    elif what in FIELDS:
+        yield from _walk_message(value, what, path, depth + 1)
+    else:
+        yield from _scalar(value, what, path)
+
+
+def _walk_message(value: object, message: str, path: str, depth: int) -> Iterator[Finding]:
+    if not is_object(value):
+        yield _invalid(path, message, value)
+    elif depth > _DEEPEST:
+        yield Finding(path, "the request exceeds the maximum allowed nesting depth", "risk")
+    else:
+        fields = FIELDS[message]
+        for key, entry in value.items():
+            place = f"{path}.{key}" if path else str(key)
+            name = snake(key)
+            if name not in fields:
+                yield Finding(place, f"Invalid JSON payload received. Unknown name {quoted(key)}: Cannot find field.")
+            elif (message, name) in OTHER_SURFACE and entry is not None:
+                yield Finding(place, f"not every endpoint knows it: Unknown name {quoted(key)}", "risk")
+            else:
+                yield from walk(entry, fields[name], place, depth)
+
+
+def _scalar(value: object, what: str, path: str) -> Iterator[Finding]:
+    if what in ("struct", "object"):
+        if not is_object(value):
+            yield _invalid(path, "google.protobuf.Struct" if what == "struct" else "a message", value)
+    elif what == "bool":
+        if not isinstance(value, bool) and value not in ("true", "false"):
+            yield _invalid(path, "TYPE_BOOL", value)
+    elif what in _ENUMS:
+        known = isinstance(value, str) and value.upper() in _ENUMS[what]
+        if not known and (isinstance(value, bool) or not isinstance(value, int)):
+            yield _invalid(path, what.capitalize(), value)
+    elif not isinstance(value, str):
+        yield _invalid(path, "TYPE_STRING" if what == "string" else "TYPE_BYTES", value)
+    elif what == "bytes" and base64_fault(value):
+        yield _invalid(path, "TYPE_BYTES", value, "Base64 decoding failed for ")
+
+
+def _invalid(path: str, expected: str, value: object, why: str = "") -> Finding:
+    shown = quoted(value) if isinstance(value, str) else kind(value)
+    return Finding(path, f"Invalid value ({expected}), {why}{shown}")

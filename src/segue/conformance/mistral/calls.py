@@ -1,0 +1,138 @@
+"""Calls and results: their ids (MIS-01, MIS-02), their numbers (MIS-03) and what belongs together (MIS-04 to 06)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from segue.conformance.chat import ChatRequest, Result, Round
+from segue.conformance.mistral.generation import BEFORE_V11, V11, older_than
+from segue.conformance.rule import Finding, Severity, Table
+from segue.conformance.values import is_text, kind, quoted
+
+__all__ = ["table"]
+
+_ID = re.compile(r"[a-zA-Z0-9]{9}")
+
+table: Table[ChatRequest] = Table()
+
+
+# MIS-01
+@table.rule("MIS-01")
+def ids_of_nine(request: ChatRequest) -> Iterator[Finding]:
+    """The id of a call and of a result is nine letters and digits: the API holds to it for every model."""
+    for path, found in _ids(request):
+        if is_text(found) and found != "null" and not _ID.fullmatch(found):
+            yield Finding(path, f"Tool call id was {quoted(found)} but must be a-z, A-Z, 0-9, with a length of 9.")
+
+
+# MIS-02
+@table.rule("MIS-02")
+def ids_given(request: ChatRequest) -> Iterator[Finding]:
+    """A call and a result have an id, and it is not the word null."""
+    for path, found in _ids(request):
+        if not is_text(found) or found == "null":
+            seen = quoted(found) if is_text(found) else kind(found)
+            yield Finding(path, f"the id is {seen}; a non-empty string other than 'null' is expected")
+
+
+def _ids(request: ChatRequest) -> Iterator[tuple[str, object]]:
+    for call in request.calls:
+        yield f"{call.path}.id", call.id
+    for message in request.messages:
+        if message.role == "tool":
+            yield f"{message.path}.tool_call_id", message.data.get("tool_call_id")
+
+
+# MIS-15 speaks about a first message with calls: the API counts from the second message on.
+def _counted(request: ChatRequest) -> Iterator[Round]:
+    return (turn for turn in request.rounds if turn.calls[0].message > 0)
+
+
+def _strays(request: ChatRequest) -> Iterator[Result]:
+    """Results without a call that stand in a lawful place, so that no rule about order speaks of them."""
+    for result in request.orphans:
+        index = result.message.index
+        if index and request.messages[index - 1].role in ("assistant", "tool"):
+            yield result
+
+
+# MIS-03
+@table.rule("MIS-03", holds=V11)
+def calls_answered(request: ChatRequest) -> Iterator[Finding]:
+    """There are as many results as calls before the next assistant message and at the end."""
+    for turn in _counted(request):
+        # MIS-04 and MIS-05 speak about a surplus, MIS-06 about calls that share an id.
+        known = turn.call_ids()
+        calls = len(known) + sum(not is_text(call.id) for call in turn.calls)
+        if len(turn.results) < calls:
+            yield _uneven(turn)
+
+
+# MIS-03
+@table.rule("MIS-03", holds=BEFORE_V11)
+def as_many_results_as_calls(request: ChatRequest) -> Iterator[Finding]:
+    """Before v11 results are counted and nothing else."""
+    for turn in _counted(request):
+        if len(turn.results) != len(turn.calls):
+            yield _uneven(turn)
+    for result in _strays(request):
+        yield Finding(result.path, "Not the same number of function calls and responses: nothing was called")
+
+
+def _uneven(turn: Round) -> Finding:
+    seen = f"{len(turn.calls)} and {len(turn.results)}"
+    path = f"messages[{turn.calls[0].message}].tool_calls"
+    return Finding(path, f"Not the same number of function calls and responses: {seen}")
+
+
+# MIS-04
+@table.rule("MIS-04")
+def results_asked_for(request: ChatRequest) -> Iterator[Finding]:
+    """A result names a call that waits for it."""
+    # Before v11 ids are not compared; a stray result breaks MIS-03 there.
+    severity: Severity = "risk" if older_than(11, request.model) else "reject"
+    if severity == "reject":
+        for result in _strays(request):
+            yield Finding(result.path, f"Unexpected tool call id {quoted(result.id)} in tool results")
+    for turn in _counted(request):
+        known = turn.call_ids()
+        for result in turn.results:
+            if is_text(result.id) and result.id not in known:
+                seen = f"Unexpected tool call id {quoted(result.id)} in tool results"
+                yield Finding(f"{result.path}.tool_call_id", seen, severity)
+
+
+# MIS-05
+@table.rule("MIS-05")
+def results_given_once(request: ChatRequest) -> Iterator[Finding]:
+    """No call has two results."""
+    older = older_than(11, request.model)
+    for turn in _counted(request):
+        room = Counter(call.id for call in turn.calls if is_text(call.id))
+        if not older:
+            room = Counter(room.keys())
+        for result in turn.results:
+            if not is_text(result.id) or result.id not in room:
+                continue
+            if not room[result.id]:
+                told = f"Duplicate tool call id {quoted(result.id)} in tool results"
+                yield Finding(f"{result.path}.tool_call_id", told, "risk" if older else None)
+            else:
+                room[result.id] -= 1
+
+
+# MIS-06
+@table.rule("MIS-06")
+def ids_unique_in_message(request: ChatRequest) -> Iterator[Finding]:
+    """The calls of one assistant message have different ids; a later message may use them again."""
+    severity: Severity = "risk" if older_than(11, request.model) else "reject"
+    for turn in _counted(request):
+        seen: set[str] = set()
+        for call in turn.calls:
+            if is_text(call.id) and call.id in seen:
+                told = f"Duplicate tool call id {quoted(call.id)} in assistant message"
+                yield Finding(f"{call.path}.id", told, severity)
+            elif is_text(call.id):
+                seen.add(call.id)

@@ -1,0 +1,137 @@
+"""What messages hold: content or calls (MIS-11), chunks of which type, and prefixes (MIS-14)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from segue.conformance.chat import ChatRequest
+from segue.conformance.mistral.generation import V3, older_than, tokenizer
+from segue.conformance.rule import Finding, Severity, Table
+from segue.conformance.values import is_list, is_object, kind, quoted
+from segue.models import Model
+
+__all__ = ["CHUNKS", "table"]
+
+table: Table[ChatRequest] = Table()
+
+
+# MIS-11
+@table.rule("MIS-11")
+def assistant_says_something(request: ChatRequest) -> Iterator[Finding]:
+    """An assistant message has content or calls."""
+    for message in request.messages:
+        if message.role == "assistant" and not message.content and not message.data.get("tool_calls"):
+            seen = "an empty list" if is_list(message.content) else kind(message.content)
+            told = f"Assistant message must have either content or tool_calls: content is {seen}"
+            yield Finding(f"{message.path}.content", told)
+
+
+# MIS-11
+@table.rule("MIS-11", holds=V3)
+def content_or_calls(request: ChatRequest) -> Iterator[Finding]:
+    """Up to v3 an assistant message has content or calls, never both."""
+    for message in request.messages:
+        if message.role == "assistant" and message.content and message.data.get("tool_calls"):
+            told = "Assistant message must have either content or tool_calls, but not both."
+            yield Finding(f"{message.path}.content", told)
+
+
+# MIS-14
+@table.rule("MIS-14")
+def prefix_last(request: ChatRequest) -> Iterator[Finding]:
+    """Only the last message may be a prefix."""
+    for message in request.messages[:-1]:
+        if message.role == "assistant" and message.data.get("prefix") is True:
+            yield Finding(f"{message.path}.prefix", "Assistant message with prefix True must be last message")
+
+
+# What the vendor's library knows and the roles it takes it from; the hosted API knows more types than it.
+_COMMON = frozenset({"text", "image_url", "input_audio", "thinking"})
+_ONLY_HOSTED = frozenset({"document_url", "reference", "file", "resource", "resource_link"})
+CHUNKS = _COMMON | _ONLY_HOSTED
+
+
+# MIS-14
+@table.rule("MIS-14")
+def chunks_in_place(request: ChatRequest) -> Iterator[Finding]:
+    """Results hold text before v15, assistant messages text and, since v11, thinking; nobody else thinks but system."""
+    for message in request.messages:
+        for path, part in message.parts():
+            chunk = part.get("type", "text")
+            severity = _chunk_severity(message.role, chunk, request.model)
+            if severity is not None:
+                seen = f"Unexpected content chunk types in {message.role} message: {quoted(chunk)}"
+                yield Finding(f"{path}.type", seen, severity)
+
+
+def _chunk_severity(role: str, chunk: object, model: Model) -> Severity | None:
+    if chunk == "text":
+        return None
+    if not isinstance(chunk, str) or chunk not in CHUNKS:
+        return "reject"
+    if chunk in _ONLY_HOSTED:
+        # Assistant replies come with references and may go back as they are; the rest is documented for users.
+        return None if role == "user" or (role == "assistant" and chunk == "reference") else "risk"
+    if chunk == "thinking":
+        return _thinking_severity(role, model)
+    if role == "tool":
+        # Only the newest validator takes them; of the API nothing is known.
+        return "reject" if older_than(15, model) else "risk"
+    return None if role == "user" or (role == "system" and chunk == "input_audio") else "reject"
+
+
+def _thinking_severity(role: str, model: Model) -> Severity | None:
+    if role == "assistant":
+        return "reject" if older_than(11, model) else None
+    if role == "system":
+        return "reject" if older_than(7, model) else "risk" if tokenizer(model) == 15 else None
+    return "reject"
+
+
+# MIS-14
+@table.rule("MIS-14", severity="risk")
+def thinking_is_a_list(request: ChatRequest) -> Iterator[Finding]:
+    """A chunk of thinking holds a list of text chunks; the vendor's library takes a string in its stead."""
+    for message in request.messages:
+        for path, part in message.parts():
+            if part.get("type") == "thinking" and not is_list(part.get("thinking")):
+                seen = kind(part.get("thinking"))
+                yield Finding(f"{path}.thinking", f"thinking is {seen}; a list of text chunks is expected")
+
+
+# OAI-CHAT-07
+@table.rule("OAI-CHAT-07")
+def calls_are_a_list(request: ChatRequest) -> Iterator[Finding]:
+    """tool_calls is a list or null."""
+    for message in request.messages:
+        calls = message.data.get("tool_calls")
+        if message.role == "assistant" and calls is not None and not is_list(calls):
+            yield Finding(f"{message.path}.tool_calls", f"tool_calls is {kind(calls)}; a list is expected")
+
+
+# OAI-CHAT-10
+@table.rule("OAI-CHAT-10")
+def arguments_given(request: ChatRequest) -> Iterator[Finding]:
+    """function.arguments is a JSON string or the object itself."""
+    for call in request.calls:
+        if call.is_function and call.function:
+            arguments = call.function.get("arguments")
+            if not isinstance(arguments, str) and not is_object(arguments):
+                # The vendor's library reads null as no arguments.
+                null = arguments is None and "arguments" in call.function
+                seen = kind(arguments) if "arguments" in call.function else "missing"
+                told = f"arguments is {seen}; a JSON string or an object is expected"
+                yield Finding(f"{call.path}.function.arguments", told, "risk" if null else None)
+
+
+# OAI-CHAT-11
+@table.rule("OAI-CHAT-11")
+def others_have_content(request: ChatRequest) -> Iterator[Finding]:
+    """User, system and tool messages have content."""
+    for message in request.messages:
+        if message.role in ("user", "system", "tool") and message.content is None:
+            # The API's types let user and tool have null, the vendor's library does not.
+            null = "content" in message.data and message.role != "system"
+            seen = kind(message.content) if "content" in message.data else "missing"
+            told = f"content is {seen}; a string or a list is expected"
+            yield Finding(f"{message.path}.content", told, "risk" if null else None)

@@ -1,0 +1,40 @@
+"""Which tokenizer a model has: many rules of the vendor follow its version, and dated names tell it."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from segue.conformance.rule import Holds
+from segue.models import Model
+
+__all__ = ["BEFORE_V11", "V3", "V11", "older_than", "tokenizer"]
+
+_DATE = re.compile(r"(?<!\d)2[3-9](?:0[1-9]|1[0-2])(?!\d)")
+_OF_V3 = re.compile(r"mixtral|nemo|mamba|tiny|(?<![\dx.])7b(?![a-z\d])")
+# The first month of models with a newer tokenizer.
+_SINCE = ((2603, 15), (2509, 13), (2506, 11), (2411, 7))
+
+
+@lru_cache(maxsize=128)
+def tokenizer(model: Model) -> int | None:
+    """The version of the tokenizer that a name of the family tells: 3, 7, 11, 13, 15 or `None`."""
+    name = model.name.lower()
+    if model.family != "mistral":
+        return None
+    if _OF_V3.search(name):
+        return 3
+    date = _DATE.search(name)
+    if date is None:
+        return None
+    return next((version for month, version in _SINCE if int(date[0]) >= month), 3)
+
+
+def older_than(version: int, model: Model) -> bool:
+    known = tokenizer(model)
+    return known is not None and known < version
+
+
+V3 = Holds("models of the v3 tokenizer, up to October 2024", lambda model: older_than(7, model))
+BEFORE_V11 = Holds("models before June 2025 (tokenizers v3 and v7)", lambda model: older_than(11, model))
+V11 = Holds("models since June 2025, and names that do not say", lambda model: not older_than(11, model))

@@ -1,0 +1,82 @@
+"""Who may follow whom (MIS-07 to MIS-09), and who may speak last (MIS-10) and first (MIS-15)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from segue.conformance.chat import ChatRequest, Message
+from segue.conformance.rule import Finding, Severity, Table
+from segue.conformance.values import quoted
+
+__all__ = ["table"]
+
+table: Table[ChatRequest] = Table()
+
+
+def _after(request: ChatRequest, role: str) -> Iterator[tuple[Message, str]]:
+    for before, message in pairwise(request.messages):
+        if message.role == role:
+            yield message, before.role
+
+
+# MIS-07
+@table.rule("MIS-07")
+def no_user_after_tool(request: ChatRequest) -> Iterator[Finding]:
+    """Between a result and the next user message stands an assistant message."""
+    for message, before in _after(request, "user"):
+        if before == "tool":
+            yield Finding(message.path, "Unexpected role 'user' after role 'tool'")
+
+
+# MIS-08
+@table.rule("MIS-08")
+def tool_after_assistant(request: ChatRequest) -> Iterator[Finding]:
+    """A result follows an assistant message or another result."""
+    for message, before in _after(request, "tool"):
+        if before not in ("assistant", "tool"):
+            yield Finding(message.path, f"Unexpected role 'tool' after role {quoted(before)}")
+
+
+# MIS-09
+@table.rule("MIS-09")
+def no_system_later(request: ChatRequest) -> Iterator[Finding]:
+    """A system message follows neither an assistant message nor a result."""
+    for message, before in _after(request, "system"):
+        if before in ("assistant", "tool"):
+            yield Finding(message.path, f"Unexpected role 'system' after role {quoted(before)}")
+
+
+# MIS-10
+@table.rule("MIS-10")
+def last_role(request: ChatRequest) -> Iterator[Finding]:
+    """The last message is of the user or of a tool, or an assistant message with prefix."""
+    if len(request.messages) < 2:
+        return
+    last = request.messages[-1]
+    told = "Expected last role User or Tool (or Assistant with prefix True) for serving but got"
+    if last.role == "assistant" and last.data.get("prefix") is not True:
+        yield Finding(last.path, f"{told} assistant")
+    elif last.role == "system":
+        # The vendor's validators let it pass, the API's message does not name it.
+        yield Finding(last.path, f"{told} system", "risk")
+
+
+# MIS-15
+@table.rule("MIS-15")
+def begins_well(request: ChatRequest) -> Iterator[Finding]:
+    """There is a message, a lone one is of the user or system, and the first has no calls and is no result."""
+    if not request.messages:
+        yield Finding("messages", "Conversation must have at least one message")
+        return
+    first = request.messages[0]
+    if len(request.messages) == 1:
+        if first.role in ("assistant", "tool"):
+            yield Finding(first.path, "Conversation must start with a user message or system message")
+    elif first.role == "tool":
+        # The validators count from the second message on, so this one passes them.
+        yield Finding(first.path, "the result of no call; Conversation must start with a user message", "risk")
+    elif request.rounds and request.rounds[0].calls[0].message == 0:
+        severity: Severity = "reject" if request.rounds[0].results else "risk"
+        told = "calls of the first message are not counted; Conversation must start with a user message"
+        yield Finding(f"{first.path}.tool_calls", told, severity)

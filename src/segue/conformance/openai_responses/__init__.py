@@ -1,0 +1,29 @@
+"""The rules of OpenAI Responses (OAI-RESP-*) that a request body can show.
+
+Every rulebook number is either a check in one of the modules beside this one or a row of `UNSHOWABLE`, never both.
+The rulebook has no number for the mere shape of an item, so each shape is judged under the rule about that kind of
+item: messages and settings 14, reasoning 03, outputs 16, calls 17, hosted tools 20, approvals 21.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from segue.conformance.openai_responses import content, ids, items, pairing, reasoning, tools
+from segue.conformance.openai_responses.request import ResponsesRequest, read
+from segue.conformance.rule import Book
+
+__all__ = ["BOOK", "UNSHOWABLE"]
+
+UNSHOWABLE: Mapping[str, str] = {
+    "OAI-RESP-12": "newer wording of OAI-RESP-11; reported there",
+    "OAI-RESP-22": "about reply streams; a request body holds no deltas",
+    "OAI-RESP-23": "about replies; a request body holds no response status",
+}
+
+BOOK: Book[ResponsesRequest] = Book(
+    "openai-responses",
+    read,
+    (*items.table, *ids.table, *pairing.table, *reasoning.table, *content.table, *tools.table),
+    UNSHOWABLE,
+)

@@ -1,0 +1,113 @@
+"""Ids of Responses items: OAI-RESP-01, 02, 03 and 13. What pairs by them is judged in `pairing`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from segue.conformance.openai_responses.request import PAIRS, Item, ResponsesRequest
+from segue.conformance.rule import Finding, Severity, Table
+from segue.conformance.values import is_text, kind, quoted, text_of
+
+__all__ = ["table"]
+
+table: Table[ResponsesRequest] = Table()
+
+_LONGEST = 64
+# A local_shell_call_output may name its call by `id` alone; OAI-RESP-20 speaks about it.
+_PAIRED = frozenset({*PAIRS, *PAIRS.values()} - {"local_shell_call_output"})
+# Searches by the provider have no call_id.
+_UNPAIRED_TOO = frozenset({"tool_search_call", "tool_search_output"})
+_ID = re.compile(r"[a-zA-Z0-9_-]+")
+
+# Prefixes that the service was seen to demand.
+_CALL_PREFIX: Mapping[str, str] = {"function_call": "fc", "custom_tool_call": "ctc"}
+_DEMANDED: Mapping[str, str] = {"reasoning": "rs", "message": "msg"}
+# Prefixes of its own ids; no report says that it refuses others.
+_USUAL: Mapping[str, str] = {
+    "web_search_call": "ws",
+    "file_search_call": "fs",
+    "code_interpreter_call": "ci",
+    "image_generation_call": "ig",
+    "computer_call": "cu",
+    "local_shell_call": "lsh",
+    "mcp_call": "mcp",
+    "mcp_list_tools": "mcpl",
+    "mcp_approval_request": "mcpr",
+}
+
+
+# OAI-RESP-01
+@table.rule("OAI-RESP-01")
+def call_ids_short(request: ResponsesRequest) -> Iterator[Finding]:
+    """call_id is a string of 1 to 64 characters, on calls and on outputs."""
+    for item in request.of(*_PAIRED):
+        path, value = f"{item.path}.call_id", item.data.get("call_id")
+        if value is None:
+            # The newest types take outputs that nobody asked for.
+            severity: Severity = "risk" if item.type == "function_call_output" else "reject"
+            if item.type not in _UNPAIRED_TOO:
+                yield Finding(path, f"Missing required parameter: '{path}'.", severity)
+        elif not is_text(value):
+            yield Finding(path, f"call_id is {kind(value)}; a string of 1 to {_LONGEST} characters is expected")
+        elif len(value) > _LONGEST:
+            seen = f"Expected a string with maximum length {_LONGEST}, but got a string with length {len(value)}"
+            yield Finding(path, f"Invalid '{path}': string too long. {seen} instead.")
+
+
+# OAI-RESP-02
+@table.rule("OAI-RESP-02")
+def call_item_ids_lawful(request: ResponsesRequest) -> Iterator[Finding]:
+    """The id of a function_call begins with `fc`, that of a custom_tool_call with `ctc`; it may be left out."""
+    for item in request.of(*_CALL_PREFIX):
+        yield from _id_findings(item, _CALL_PREFIX[item.type], "reject")
+
+
+# OAI-RESP-03
+@table.rule("OAI-RESP-03")
+def item_ids_lawful(request: ResponsesRequest) -> Iterator[Finding]:
+    """Reasoning has an id that begins with `rs`, the id of a message begins with `msg`; ids have 1 to 64 characters."""
+    for item in request.items:
+        if item.type == "reasoning" and item.id is None:
+            # Clients that send the encrypted content alone are seen to succeed.
+            severity: Severity = "risk" if is_text(item.data.get("encrypted_content")) else "reject"
+            yield Finding(f"{item.path}.id", f"Missing required parameter: '{item.path}.id'.", severity)
+        elif item.type in _DEMANDED:
+            yield from _id_findings(item, _DEMANDED[item.type], "reject")
+        elif item.type not in _CALL_PREFIX and item.type != "local_shell_call_output":
+            yield from _id_findings(item, _USUAL.get(item.type, ""), "risk")
+
+
+def _id_findings(item: Item, prefix: str, severity: Severity) -> Iterator[Finding]:
+    path, value = f"{item.path}.id", item.id
+    if value is None:
+        return
+    if not isinstance(value, str):
+        # The shape of items that need their id speaks about it.
+        if item.type not in ("item_reference", "mcp_approval_request"):
+            yield Finding(path, f"the id is {kind(value)}; a string is expected")
+    elif not value.startswith(prefix):
+        yield Finding(path, f"Invalid '{path}': {quoted(value)}. Expected an ID that begins with '{prefix}'.", severity)
+    elif not _ID.fullmatch(value):
+        seen = "Expected an ID that contains letters, numbers, underscores, or dashes"
+        yield Finding(path, f"Invalid '{path}': {quoted(value)}. {seen}.")
+    elif len(value) > _LONGEST:
+        seen = f"Expected a string with maximum length {_LONGEST}, but got a string with length {len(value)}"
+        yield Finding(path, f"Invalid '{path}': string too long. {seen} instead.")
+    elif "-" in value:
+        yield Finding(path, f"the id {quoted(value)} has a dash, which the service was seen to refuse", "risk")
+
+
+# OAI-RESP-13
+@table.rule("OAI-RESP-13")
+def item_ids_unique(request: ResponsesRequest) -> Iterator[Finding]:
+    """No two items bear the same id."""
+    seen: set[str] = set()
+    for item in request.items:
+        name = text_of(item.id)
+        if not name or item.type == "local_shell_call_output":
+            continue
+        if name in seen:
+            advice = "Remove duplicate items from your input and try again."
+            yield Finding(f"{item.path}.id", f"Duplicate item found with id {quoted(name)}. {advice}")
+        seen.add(name)

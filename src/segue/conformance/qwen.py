@@ -1,0 +1,104 @@
+"""The rules of Qwen on DashScope (QWEN-*), and those of Chat Completions that hold on its wire too.
+
+Every QWEN number is either a check here or a row of `UNSHOWABLE`. Shared rules about which nothing of DashScope's own
+is known are risks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from segue.conformance import openai_chat
+from segue.conformance.chat import ChatRequest, not_functions, read
+from segue.conformance.rule import Book, Finding, Severity, Table
+from segue.conformance.values import is_text, kind, kind_of_json, quoted
+
+__all__ = ["BOOK", "SHARED", "UNSHOWABLE"]
+
+UNSHOWABLE: Mapping[str, str] = {
+    "QWEN-05": "about reply streams; a request body holds no deltas",
+}
+
+# Check → severity on DashScope. Not taken over: 01 (no limit known), 03/04/15 (QWEN-01, QWEN-02), 10 (QWEN-03), 16, 17
+# and 22 (OpenAI's own limits and keys; `reasoning_content` and `partial` are native keys here).
+SHARED: Mapping[str, Severity] = {
+    "one_result_a_call": "risk",  # OAI-CHAT-05
+    "ids_unique_in_turn": "risk",  # OAI-CHAT-06
+    "calls_not_empty": "risk",  # OAI-CHAT-07
+    "names_lawful": "risk",  # OAI-CHAT-08
+    "replayed_name_given": "reject",  # OAI-CHAT-09
+    "assistant_says_something": "risk",  # OAI-CHAT-11
+    "others_have_content": "reject",  # OAI-CHAT-11
+    "results_are_text": "risk",  # OAI-CHAT-12
+    "no_error_flag": "risk",  # OAI-CHAT-13
+}
+
+_table: Table[ChatRequest] = Table()
+
+
+# QWEN-01
+@_table.rule("QWEN-01")
+def calls_answered(request: ChatRequest) -> Iterator[Finding]:
+    """Every call is answered by a tool message before any other message."""
+    told = 'An assistant message with "tool_calls" must be followed by tool messages responding to each "tool_call_id"'
+    for call in request.calls:
+        if not is_text(call.id):
+            yield Finding(f"{call.path}.id", f"{told}: the id is {kind(call.id)}, so that no result can name it")
+    for call in openai_chat.unanswered(request):
+        yield Finding(call.path, f"{told}: none answers the call {quoted(call.id)}")
+    for turn in request.rounds:
+        for message in turn.intruders:
+            yield Finding(message.path, f"{told}: a {message.role} message stands among them")
+
+
+# QWEN-02
+@_table.rule("QWEN-02")
+def results_asked_for(request: ChatRequest) -> Iterator[Finding]:
+    """A tool message names a call of the assistant message that its run follows."""
+    told = 'messages with role "tool" must be a response to a preceeding message with "tool_calls"'
+    for result in request.orphans:
+        yield Finding(result.path, told)
+    for turn in request.rounds:
+        asked = turn.call_ids()
+        for result in turn.results:
+            if not is_text(result.id) or result.id not in asked:
+                seen = quoted(result.id) if is_text(result.id) else kind(result.id)
+                yield Finding(f"{result.path}.tool_call_id", f"{told}: {seen} names no call of it")
+
+
+# QWEN-03
+@_table.rule("QWEN-03")
+def arguments_are_an_object(request: ChatRequest) -> Iterator[Finding]:
+    """function.arguments is a string holding a JSON object, nothing else."""
+    for call in request.calls:
+        if not call.is_function or not call.function:
+            continue
+        arguments = call.function.get("arguments")
+        if not isinstance(arguments, str):
+            seen = kind(arguments) if "arguments" in call.function else "missing"
+        else:
+            seen = kind_of_json(arguments) or "no JSON"
+            if seen == "an object":
+                continue
+            seen = f"a string with {seen} in it"
+        told = 'The "function.arguments" parameter of the code model must be in JSON format'
+        yield Finding(f"{call.path}.function.arguments", f"{told}: it is {seen}; a JSON object in a string is expected")
+
+
+# QWEN-04
+@_table.rule("QWEN-04")
+def a_user_speaks(request: ChatRequest) -> Iterator[Finding]:
+    """At least one message is of the user."""
+    if all(message.role != "user" for message in request.messages):
+        yield Finding("messages", "The input messages do not contain elements with the role of user")
+
+
+# OAI-CHAT-21
+@_table.rule("OAI-CHAT-21")
+def functions_only(request: ChatRequest) -> Iterator[Finding]:
+    """Calls and tools are functions; free text is OpenAI's."""
+    for path, sort in not_functions(request):
+        yield Finding(path, f"the type is {quoted(sort)}; 'function' is expected", "risk" if sort is None else None)
+
+
+BOOK: Book[ChatRequest] = Book("qwen", read, (*_table, *openai_chat.shared(SHARED)), UNSHOWABLE)

@@ -1,0 +1,82 @@
+"""The dialect `deepseek`: DeepSeek's own API on the chat wire.
+
+Where a model thinks, every reply it is shown again carries `reasoning_content`; R1 refused the very same key.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from segue.canonical.request import Options, ResponseFormat
+from segue.models import Model
+from segue.render.demands import Demands
+from segue.render.report import Report
+from segue.wire.idmap import IdScheme, prefix_scheme
+from segue.wire.openai_chat import make_wire
+from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning
+from segue.wire.schema import rules as schema_rules
+
+__all__ = ["DEEPSEEK"]
+
+_IDS = prefix_scheme("deepseek", "call_", limit=64, lawful=r"[\s\S]+")
+
+
+def _ids(_model: Model) -> IdScheme:
+    return _IDS
+
+
+def _demands(model: Model) -> Demands:
+    r1 = model.line == "r1"
+    return Demands(
+        "deepseek",
+        "deepseek",
+        own_id=_IDS.lawful,
+        # DS-07: the name `deepseek-reasoner` has outlived R1, which alone is sure to refuse neighbours.
+        alternation="strict" if r1 else "merged" if model.line == "reasoner" else "free",
+        # DS-08: only those that think were seen to refuse another ending.
+        ending="marked" if model.thinking else "prefill",
+        system_last=not model.thinking,
+        later_system="text",
+        # DS-04
+        reasoning="refused" if r1 else "plain",
+        # DS-01, DS-02
+        reasoning_on_calls="never" if r1 else "default" if model.thinking else "asked",
+        # DS-02: from V4 on, which the plain names stand for, on messages without calls too.
+        reasoning_on_words=not model.version or model.at_least(4),
+        reasoning_by_default=model.thinking,
+        reasoning_switch=model.line not in ("r1", "reasoner"),
+        # DS-09
+        reasoning_forbids_forced_choice=True,
+        empty_messages=frozenset({"human", "ai", "system"}),
+        text_results=True,
+    )
+
+
+def _adjusted(options: Options, model: Model, report: Report) -> Options:
+    if options.response_format is not None and options.response_format.kind == "schema":
+        report.add("adjusted", "no schema can be asked for here, only JSON", subject="response_format")
+        options = msgspec.structs.replace(options, response_format=ResponseFormat("json"))
+    return fit_reasoning(options, report, "always" if model.line in ("r1", "reasoner") else "asked")
+
+
+DEEPSEEK = make_wire(
+    ChatDialect(
+        name="deepseek",
+        provider="deepseek",
+        title="DeepSeek",
+        default_model="deepseek-chat",
+        demands=_demands,
+        ids=_ids,
+        tool_format="deepseek",
+        reasoning_key="reasoning_content",
+        reasoning_option="graded",
+        prefill_key="prefix",
+        content_parts=False,
+        media=frozenset(),
+        stop_limit=16,
+        empty_tools=False,
+        hosted_tools=False,
+        schemas=schema_rules.DEEPSEEK,
+        adjust=_adjusted,
+    )
+)

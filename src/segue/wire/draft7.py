@@ -1,0 +1,85 @@
+"""Whether a value is a JSON Schema of draft 7 (MIS-13): each keyword holds what the draft lets it hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import cast
+
+__all__ = ["is_draft7"]
+
+_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_size(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return value >= 0 and (isinstance(value, int) or value.is_integer())
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _are_names(value: object) -> bool:
+    names = cast("list[object]", value) if isinstance(value, list) else [None]
+    texts = [name for name in names if isinstance(name, str)]
+    return len(texts) == len(names) == len(set(texts))
+
+
+def _is_type(value: object) -> bool:
+    types = cast("list[object]", value) if isinstance(value, list) else [value]
+    return bool(types) and _are_names(types) and all(name in _TYPES for name in types)
+
+
+_WORDS: dict[str, Callable[[object], bool]] = {
+    "type": _is_type,
+    "required": _are_names,
+    "enum": lambda value: isinstance(value, list),
+    "examples": lambda value: isinstance(value, list),
+    "uniqueItems": lambda value: isinstance(value, bool),
+    "readOnly": lambda value: isinstance(value, bool),
+    "multipleOf": lambda value: isinstance(value, int | float) and not isinstance(value, bool) and value > 0,
+    **dict.fromkeys(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"], _is_number),
+    **dict.fromkeys(["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"], _is_size),
+    **dict.fromkeys(["$id", "$schema", "$ref", "$comment", "title", "description", "pattern", "format"], _is_text),
+    **dict.fromkeys(["contentMediaType", "contentEncoding"], _is_text),
+}
+_ONE = frozenset(["additionalItems", "additionalProperties", "contains", "else", "if", "not", "propertyNames", "then"])
+_LISTS = frozenset({"allOf", "anyOf", "oneOf"})
+_TABLES = frozenset({"definitions", "dependencies", "patternProperties", "properties"})
+
+
+def is_draft7(schema: object) -> bool:
+    waiting = [schema]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, bool):
+            continue
+        if not isinstance(found, dict):
+            return False
+        for word, value in cast("dict[str, object]", found).items():
+            if word in _WORDS:
+                if not _WORDS[word](value):
+                    return False
+                continue
+            inner = list(_schemas(word, value))
+            if None in inner:
+                return False
+            waiting += inner
+    return True
+
+
+def _schemas(word: str, value: object) -> Iterator[object]:
+    """The schemas under a keyword; None where something else stands there."""
+    if word in _ONE or (word == "items" and not isinstance(value, list)):
+        yield value
+    elif word in _LISTS or word == "items":
+        items = cast("list[object]", value) if isinstance(value, list) else []
+        yield from items or [None]
+    elif word in _TABLES:
+        table = cast("dict[str, object]", value) if isinstance(value, dict) else {"": None}
+        yield from (part for part in table.values() if not (word == "dependencies" and _are_names(part)))

@@ -1,0 +1,70 @@
+"""Typed looks into a body: the value where it has the expected type, else None, or an error that names the place."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, cast
+
+from segue.errors import InputError
+
+__all__ = [
+    "JsonObject",
+    "flag_or_none",
+    "integer_or_none",
+    "kind_of",
+    "list_of",
+    "number_or_none",
+    "object_of",
+    "object_or_none",
+    "string_or_none",
+]
+
+JsonObject: TypeAlias = dict[str, Any]
+
+
+def kind_of(value: object) -> str:
+    """What a JSON value is, as a person would say it."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a string"
+        case list():
+            return "a list"
+        case _:
+            return "an object"
+
+
+def object_of(value: object, path: str = "") -> JsonObject:
+    if isinstance(value, dict):
+        return cast("JsonObject", value)
+    raise InputError(f"an object was expected, not {kind_of(value)}", path=path)
+
+
+def list_of(value: object, path: str = "") -> list[object]:
+    if isinstance(value, list):
+        return cast("list[object]", value)
+    raise InputError(f"a list was expected, not {kind_of(value)}", path=path)
+
+
+def object_or_none(value: object) -> JsonObject | None:
+    return cast("JsonObject", value) if isinstance(value, dict) else None
+
+
+def string_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def integer_or_none(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def number_or_none(value: object) -> int | float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def flag_or_none(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None

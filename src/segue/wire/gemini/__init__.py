@@ -1,0 +1,100 @@
+"""The Gemini API: `generateContent`, v1 and v1beta."""
+
+from __future__ import annotations
+
+from segue.models import Model
+from segue.render.demands import Demands
+from segue.wire.base import Wire
+from segue.wire.gemini.items import API, CODE_EXECUTION, ITEM_KEYS
+from segue.wire.gemini.media import BASE64
+from segue.wire.gemini.reply import parse_error, parse_reply, render_error, render_reply
+from segue.wire.gemini.request import BODY_KEYS, parse_request, render_request
+from segue.wire.gemini.traits import DEFAULT_MODEL, PLACEHOLDER, traits_of
+from segue.wire.idmap import IdScheme, prefix_scheme
+from segue.wire.names import NameRule
+
+__all__ = ["GEMINI", "demands"]
+
+# GEM-11: any text will do
+_LAWFUL_ID = r"[\s\S]+"
+_IDS = prefix_scheme(API, "call_", limit=64, lawful=_LAWFUL_ID)
+# Where ids are not written, the same ones tell calls apart for whoever reads the report.
+_POSITIONS = prefix_scheme("position", "call_", limit=64, lawful=_LAWFUL_ID)
+_SEEN = frozenset({"image", "audio", "video", "document"})
+
+
+def demands(model: Model) -> Demands:
+    """The row of a model. What can't be told from its name is taken for the newest."""
+    traits = traits_of(model)
+    return Demands(
+        api=API,
+        provider=API,
+        # GEM-01, GEM-03, GEM-04
+        results="alone",
+        by_position=True,
+        # GEM-12: repeated or unequal ids confuse gateways, not the API
+        unique_ids="never",
+        own_id=_LAWFUL_ID,
+        own_name=r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}",
+        # GEM-08
+        alternation="merged",
+        # GEM-02, GEM-09
+        first="human",
+        first_calls=False,
+        no_messages=False,
+        # GEM-05, GEM-06
+        ending="human",
+        pauses=False,
+        # GEM-24
+        own_hosted=r"[\s\S]*" if traits.server_tools else CODE_EXECUTION,
+        # GEM-28
+        system="top",
+        later_system="text",
+        # GEM-18 to GEM-22: signed or not, its own thoughts may come back, each with its part
+        reasoning="plain",
+        reasons=bool(traits.levels) or traits.budget is not None,
+        reasoning_whole=False,
+        own_signature=BASE64,
+        # GEM-15, GEM-17
+        reasoning_on_calls="always" if traits.signed_calls else "never",
+        placeholder_signature=PLACEHOLDER if traits.signed_calls else "",
+        # GEM-14: the key `error` is the flag
+        error_flag=True,
+        # GEM-10
+        empty_text="home",
+        media_human=_SEEN,
+        media_ai=frozenset({"image"}),
+        # GEM-27
+        media_results=frozenset({"image", "document"}) if traits.media_in_results else frozenset(),
+        urls_in_results=False,
+    )
+
+
+def _ids(model: Model) -> IdScheme:
+    return _IDS if traits_of(model).ids else _POSITIONS
+
+
+def _names(_model: Model) -> NameRule:
+    # GEM-23: newer documents say 128
+    return NameRule("a-zA-Z0-9_.:-", home_limit=128, first="a-zA-Z_", replayed=True)
+
+
+GEMINI = Wire(
+    name=API,
+    kind="wire",
+    provider=API,
+    title="Google Gemini generateContent",
+    default_model=DEFAULT_MODEL,
+    tool_format="gemini",
+    demands=demands,
+    ids=_ids,
+    names=_names,
+    parse_request=parse_request,
+    render_request=render_request,
+    parse_reply=parse_reply,
+    render_reply=render_reply,
+    parse_error=parse_error,
+    render_error=render_error,
+    body_keys=BODY_KEYS,
+    item_keys=ITEM_KEYS,
+)

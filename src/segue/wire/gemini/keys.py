@@ -1,0 +1,94 @@
+"""The keys that a request may have, and what stands under each: the API refuses any other, so none goes home.
+
+Keys may be in snake_case, null means absent, and a lone value may stand where a list is meant.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, cast
+
+from segue.render.report import Report
+from segue.wire.gemini.fields import JsonObject, both
+
+__all__ = ["FIELDS", "lawful"]
+
+# As the request types of the SDK have them: key and kind, `[]` a list of that kind; no kind is text. `any` and `object`
+# are not looked into.
+_TYPES = """
+request: model contents=[]content systemInstruction=content tools=[]tool toolConfig=toolConfig
+    safetySettings=[]object generationConfig=object cachedContent serviceTier=any store=any labels=object
+    continuationToken=any modelArmorConfig=object outputConfig=object
+content: role parts=[]part
+part: text inlineData=blob fileData=file functionCall=functionCall functionResponse=functionResponse
+    executableCode=executableCode codeExecutionResult=codeExecutionResult toolCall=toolCall toolResponse=toolResponse
+    thought=bool thoughtSignature partMetadata=object mediaResolution=any videoMetadata=object
+    audioTranscription=object mediaProcessing=any speechMetadata=object
+blob: data displayName mimeType
+file: fileUri displayName mimeType
+functionCall: id name args=object partialArgs=[]object willContinue=bool
+functionResponse: id name response=object parts=[]functionResponsePart willContinue=bool scheduling=any
+functionResponsePart: inlineData=blob fileData=file mediaProcessing=any
+executableCode: id code language=any
+codeExecutionResult: id outcome=any output
+toolCall: id toolType=any args=object
+toolResponse: id toolType=any response=object
+tool: functionDeclarations=[]function retrieval=object computerUse=object fileSearch=object googleSearch=object
+    googleMaps=object codeExecution=object enterpriseWebSearch=object googleSearchRetrieval=object
+    parallelAiSearch=object urlContext=object mcpServers=[]object exaAiSearch=object
+function: name description parameters=any parametersJsonSchema=any response=any responseJsonSchema=any behavior=any
+toolConfig: functionCallingConfig=functionCallingConfig retrievalConfig=object includeServerSideToolInvocations=bool
+functionCallingConfig: mode=mode allowedFunctionNames=[]text streamFunctionCallArguments=bool
+"""
+_MODES = frozenset({"MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"})
+
+
+def _fields(line: str) -> dict[str, str]:
+    pairs = (field.partition("=") for field in line.split())
+    return {key: kind or "text" for name, _, kind in pairs for key in both(name)}
+
+
+FIELDS: dict[str, dict[str, str]] = {
+    name: _fields(line) for name, line in re.findall(r"^(\w+):((?:.|\n )*)", _TYPES, re.MULTILINE)
+}
+
+
+def lawful(value: JsonObject, kind: str, report: Report) -> JsonObject:
+    """The object without what the API refuses; itself where nothing is."""
+    made = value
+    fields = FIELDS[kind]
+    for key, item in value.items():
+        kept = _kept(item, fields[key], report) if key in fields and item is not None else None
+        if kept is item and key in fields:
+            continue
+        if made is value:
+            made = dict(value)
+        if kept is None:
+            report.add("dropped", f"`{key}` of a {kind} is not what the API takes: left out", subject=key)
+            del made[key]
+        else:
+            made[key] = kept
+    return made
+
+
+def _kept(value: Any, kind: str, report: Report) -> Any:
+    """The value as it may stand under a key of this kind; None where it may not."""
+    if kind.startswith("[]"):
+        given: list[Any] = cast("list[Any]", value) if isinstance(value, list) else [value]
+        kept: list[Any] = [_kept(item, kind[2:], report) for item in given]
+        same = all(new is old for new, old in zip(kept, given, strict=True))
+        return cast("object", value) if same else [item for item in kept if item is not None] or None
+    if kind in FIELDS:
+        return lawful(cast("JsonObject", value), kind, report) if isinstance(value, dict) else None
+    match kind:
+        case "any":
+            fits = True
+        case "object":
+            fits = isinstance(value, dict)
+        case "bool":
+            fits = isinstance(value, bool) or value in ("true", "false")
+        case "mode":
+            fits = value.upper() in _MODES if isinstance(value, str) else isinstance(value, int)
+        case _:
+            fits = isinstance(value, str)
+    return value if fits else None

@@ -1,0 +1,167 @@
+"""Pictures, sounds, films and files: `inlineData` and `fileData` ⇄ `Media`."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from typing import Literal
+from urllib.parse import unquote_to_bytes, urlsplit
+
+from segue.canonical.blocks import Block, Media, Native, Opaque
+from segue.render.demands import TEXTS
+from segue.wire.base import Fetch
+from segue.wire.gemini.fields import JsonObject, object_at, text_at
+
+__all__ = ["API", "BASE64", "inline_part", "media_part", "parse_file", "parse_inline", "unsupported"]
+
+API = "gemini"
+
+# As the API's JSON parser decodes it: either alphabet, with or without padding, no bits left over at the end.
+BASE64 = "|".join(
+    rf"(?:[{digits}]{{4}})*(?:[{digits}][AQgw](?:==)?|[{digits}]{{2}}[AEIMQUYcgkosw048]=?)?"
+    for digits in ("A-Za-z0-9+/", "A-Za-z0-9_-")
+)
+
+Kind = Literal["image", "audio", "video", "document"]
+
+_PICTURES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
+_TYPES = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "webp": "image/webp",
+    "heic": "image/heic",
+    "heif": "image/heif",
+    "gif": "image/gif",
+    "pdf": "application/pdf",
+    "txt": "text/plain",
+    "csv": "text/csv",
+    "md": "text/markdown",
+    "html": "text/html",
+    "mp3": "audio/mpeg",
+    "wav": "audio/wav",
+    "flac": "audio/flac",
+    "ogg": "audio/ogg",
+    "mp4": "video/mp4",
+    "mov": "video/mov",
+    "webm": "video/webm",
+}
+_DEFAULTS: dict[Kind, str] = {
+    "image": "image/png",
+    "audio": "audio/wav",
+    "video": "video/mp4",
+    "document": "application/pdf",
+}
+_YOUTUBE = frozenset({"youtube.com", "www.youtube.com", "m.youtube.com", "youtu.be"})
+# Files that only this provider can read: uploaded to it, or in its cloud.
+_HELD = ("https://generativelanguage.googleapis.com/", "gs://", "files/")
+
+
+# ------------------------------------------------------------------------------------------------------------------ in
+
+
+def parse_inline(part: JsonObject) -> Block:
+    blob = object_at(part, "inlineData")
+    data, mime = text_at(blob, "data"), text_at(blob, "mimeType")
+    if data is None or not re.fullmatch(BASE64, data):
+        return Opaque("inlineData", native=Native(API, part, intact=data is None))
+    return Media(_kind(mime), mime, data=data, name=text_at(blob, "displayName"), native=Native(API, part))
+
+
+def parse_file(part: JsonObject) -> Block:
+    file = object_at(part, "fileData")
+    uri, mime = text_at(file, "fileUri"), text_at(file, "mimeType")
+    if uri is None:
+        return Opaque("fileData", native=Native(API, part))
+    held = uri.startswith(_HELD) or not uri.startswith(("https://", "http://"))
+    return Media(
+        "video" if mime is None and _host(uri) in _YOUTUBE else _kind(mime or _mime_of(uri)),
+        mime,
+        url=None if held else uri,
+        file_id=uri if held else None,
+        name=text_at(file, "displayName"),
+        native=Native(API, part),
+    )
+
+
+def _kind(mime: str | None) -> Kind:
+    match (mime or "").partition("/")[0]:
+        case "image":
+            return "image"
+        case "audio":
+            return "audio"
+        case "video":
+            return "video"
+        case _:
+            return "document"
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _mime_of(url: str) -> str | None:
+    """The type that an address ends in, where it does."""
+    try:
+        path = urlsplit(url).path
+    except ValueError:
+        return None
+    return _TYPES.get(path.rpartition(".")[2].lower())
+
+
+# ----------------------------------------------------------------------------------------------------------------- out
+
+
+def media_part(media: Media, fetch: Fetch | None, *, urls: bool) -> JsonObject | None:
+    """The part of media from abroad; None where the API does not take them. `urls`: whether it fetches addresses."""
+    if media.data is not None or media.url is None or media.url.startswith("data:"):
+        return inline_part(media)
+    mime = _usual(media.mime or _mime_of(media.url))
+    if _host(media.url) in _YOUTUBE or (urls and media.url.startswith("https://") and _taken(media.kind, mime)):
+        return {"fileData": {"mimeType": mime, "fileUri": media.url} if mime else {"fileUri": media.url}}
+    if fetch is None:
+        return None
+    data, fetched = fetch(media.url)
+    return inline_part(Media(media.kind, fetched or mime, data=b64encode(data).decode()))
+
+
+def inline_part(media: Media) -> JsonObject | None:
+    """The part of media whose bytes are there."""
+    data, mime = _bytes_of(media)
+    mime = _usual(mime) or _DEFAULTS[media.kind]
+    if data is None or not _taken(media.kind, mime) or not re.fullmatch(BASE64, data):
+        return None
+    return {"inlineData": {"mimeType": mime, "data": data}}
+
+
+def _usual(mime: str | None) -> str | None:
+    return "image/jpeg" if mime == "image/jpg" else mime
+
+
+def _taken(kind: Kind, mime: str | None) -> bool:
+    """Whether the API takes this type. Where it is not known, the API finds out."""
+    match kind:
+        case "image":
+            return mime is None or mime in _PICTURES
+        case "document":
+            return mime is None or mime == "application/pdf" or mime.startswith("text/")
+        case "audio" | "video":
+            return True
+
+
+def _bytes_of(media: Media) -> tuple[str | None, str | None]:
+    """Base64 and type, also out of a `data:` address."""
+    if media.data is not None or media.url is None:
+        return media.data, media.mime
+    head, _, payload = media.url.removeprefix("data:").partition(",")
+    mime, *parameters = head.split(";")
+    data = payload if "base64" in parameters else b64encode(unquote_to_bytes(payload)).decode()
+    return data, mime or media.mime
+
+
+def unsupported(kind: str, *said: str | None) -> JsonObject:
+    """The text that stands for content which the API does not take."""
+    return {"text": " ".join([TEXTS.unsupported.format(kind=kind), *(word for word in said if word)])}

@@ -1,0 +1,133 @@
+"""The API's own schemas, a part of OpenAPI 3.0, as JSON Schema 2020-12.
+
+Types may be in capitals, `nullable` becomes a type, numbers may be written as text, and keys may be in snake_case.
+Names of properties are the caller's and stay.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from segue.wire.gemini.fields import JsonObject, object_or_none
+
+__all__ = ["is_lawful", "parse_schema"]
+
+_CAMEL = {
+    "any_of": "anyOf",
+    "one_of": "oneOf",
+    "all_of": "allOf",
+    "prefix_items": "prefixItems",
+    "min_items": "minItems",
+    "max_items": "maxItems",
+    "min_length": "minLength",
+    "max_length": "maxLength",
+    "min_properties": "minProperties",
+    "max_properties": "maxProperties",
+    "additional_properties": "additionalProperties",
+    "property_ordering": "propertyOrdering",
+}
+_ONE = frozenset({"items", "additionalProperties", "not"})
+_MANY = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+_NAMED = frozenset({"properties", "defs", "$defs"})
+_COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
+
+
+_TEXTS = frozenset({"format", "title", "description", "pattern", "ref"})
+_LISTS = frozenset({"enum", "propertyOrdering", "required"})
+_FREE = _COUNTS | {"default", "example", "maximum", "minimum", "additionalProperties"}
+_KINDS = frozenset({"TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"})
+
+
+def is_lawful(schema: Any, *, top: bool = True) -> bool:
+    """Whether the API takes this for one of its own schemas; `top` ones are of objects."""
+    if not isinstance(schema, dict):
+        return False
+    fields = {_CAMEL.get(key, key): value for key, value in cast("JsonObject", schema).items() if value is not None}
+    kind = fields.get("type")
+    if (top and str(kind or "OBJECT").upper() != "OBJECT") or (str(kind).upper() == "ARRAY" and "items" not in fields):
+        return False
+    for key, value in fields.items():
+        inner: list[Any] = []
+        match key:
+            case "items":
+                inner = [value]
+            case "anyOf":
+                inner = cast("list[Any]", value) if isinstance(value, list) else [value]
+            case "properties" | "defs" if isinstance(value, dict):
+                inner = list(cast("JsonObject", value).values())
+            case _ if not _fits(key, value):
+                return False
+            case _:
+                continue
+        for item in inner:
+            if item is not None and not is_lawful(item, top=False):
+                return False
+    return True
+
+
+def _fits(key: str, value: Any) -> bool:
+    if key == "type":
+        return value.upper() in _KINDS if isinstance(value, str) else False
+    if key == "nullable":
+        return isinstance(value, bool)
+    if key in _LISTS:
+        words = cast("list[Any]", value) if isinstance(value, list) else [value]
+        return all(isinstance(word, str) and (word or key != "enum") for word in words)
+    return isinstance(value, str) if key in _TEXTS else key in _FREE
+
+
+def parse_schema(schema: JsonObject) -> JsonObject:
+    """One frame a level, so that no nesting that a body may have is too deep."""
+    made: JsonObject = {}
+    for given, value in schema.items():
+        key = _CAMEL.get(given, given)
+        inner: Any = value
+        if key in _ONE and isinstance(value, dict):
+            inner = parse_schema(cast("JsonObject", value))
+        elif key in _MANY and isinstance(value, list):
+            inner = []
+            for item in cast("list[Any]", value):
+                inner.append(parse_schema(cast("JsonObject", item)) if isinstance(item, dict) else item)
+        elif key in _NAMED and isinstance(value, dict):
+            inner = {}
+            for name, item in cast("JsonObject", value).items():
+                inner[name] = parse_schema(cast("JsonObject", item)) if isinstance(item, dict) else item
+        _put(made, key, inner)
+    return _nullable(made) if made.pop("nullable", None) is True else made
+
+
+def _put(made: JsonObject, key: str, value: Any) -> None:
+    match key:
+        case "type" if isinstance(value, str):
+            if value.upper() != "TYPE_UNSPECIFIED":
+                made["type"] = value.lower()
+        case "format" if value == "enum":
+            pass
+        case "example":
+            made["examples"] = [value]
+        case "ref" if isinstance(value, str):
+            made["$ref"] = value.replace("#/defs/", "#/$defs/")
+        case "defs":
+            made["$defs"] = value
+        # Only said of order, which JSON Schema does not know.
+        case "propertyOrdering":
+            pass
+        case _ if key in _COUNTS and isinstance(value, str) and value.isdecimal():
+            made[key] = int(value)
+        case _:
+            made[key] = value
+
+
+def _nullable(schema: JsonObject) -> JsonObject:
+    kind = schema.get("type")
+    choices = schema.get("anyOf")
+    if isinstance(choices, list):
+        null = {"type": "null"}
+        found = cast("list[Any]", choices)
+        return schema if any(object_or_none(one) == null for one in found) else {**schema, "anyOf": [*found, null]}
+    if not isinstance(kind, str):
+        return schema
+    made = {**schema, "type": [kind, "null"]}
+    if isinstance(schema.get("enum"), list):
+        made["enum"] = [*cast("list[Any]", schema["enum"]), None]
+    return made

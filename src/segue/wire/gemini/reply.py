@@ -1,0 +1,228 @@
+"""Whole replies, and errors: `GenerateContentResponse` ⇄ `Reply`, error bodies ⇄ `ApiError`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.request import Finish, Reply, Usage
+from segue.errors import InputError, RemoteProtocolError
+from segue.models import identify
+from segue.wire.base import ApiError, Projection
+from segue.wire.gemini.fields import (
+    JsonObject,
+    int_at,
+    items_of,
+    look,
+    object_at,
+    object_of,
+    object_or_none,
+    spelled,
+    text_at,
+)
+from segue.wire.gemini.items import API, own_fragment, parse_parts, render_parts, signs_the_next
+from segue.wire.gemini.spelling import Spelling
+from segue.wire.gemini.traits import PLACEHOLDER
+
+__all__ = ["parse_error", "parse_reply", "render_error", "render_reply"]
+
+# GEM-26: a reply with calls ends with STOP like any other.
+_FINISHES: dict[str, Finish] = {
+    "STOP": "stop",
+    "FINISH_REASON_UNSPECIFIED": "stop",
+    "MAX_TOKENS": "length",
+    "CONTINUATION": "pause",
+    "SAFETY": "filter",
+    "RECITATION": "filter",
+    "BLOCKLIST": "filter",
+    "PROHIBITED_CONTENT": "filter",
+    "SPII": "filter",
+    "IMAGE_SAFETY": "filter",
+    "IMAGE_PROHIBITED_CONTENT": "filter",
+    "IMAGE_RECITATION": "filter",
+    "LANGUAGE": "error",
+    "OTHER": "error",
+    "NO_IMAGE": "error",
+    "IMAGE_OTHER": "error",
+    "MALFORMED_FUNCTION_CALL": "error",
+    "MALFORMED_RESPONSE": "error",
+    "UNEXPECTED_TOOL_CALL": "error",
+    "TOO_MANY_TOOL_CALLS": "error",
+}
+_FINISH_REASONS: dict[Finish, str] = {
+    "stop": "STOP",
+    "tool_calls": "STOP",
+    "length": "MAX_TOKENS",
+    "filter": "SAFETY",
+    "pause": "STOP",
+    "error": "OTHER",
+}
+_STATUSES = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    409: "ABORTED",
+    429: "RESOURCE_EXHAUSTED",
+    499: "CANCELLED",
+    500: "INTERNAL",
+    501: "UNIMPLEMENTED",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+    529: "UNAVAILABLE",
+}
+# Codes of the same standard that have no status of their own.
+_OTHER_CODES = frozenset({"FAILED_PRECONDITION", "OUT_OF_RANGE", "ALREADY_EXISTS", "DATA_LOSS", "UNKNOWN"})
+_ERROR_KINDS = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+}
+
+
+# ------------------------------------------------------------------------------------------------------------------ in
+
+
+def parse_reply(body: Mapping[str, Any]) -> Reply:
+    """The first candidate. A prompt that was blocked has none."""
+    model = text_at(body, "modelVersion")
+    try:
+        candidates = items_of(look(body, "candidates"), "candidates")
+        candidate = object_of(candidates[0], "candidates[0]") if candidates else {}
+        if not candidates and not object_at(body, "promptFeedback"):
+            raise InputError("a reply has a candidate, or says why the prompt was blocked", path="candidates")
+        content = object_at(candidate, "content")
+        blocks, _ = parse_parts(items_of(content.get("parts"), "parts"), model)
+    except InputError as error:
+        raise RemoteProtocolError(f"not a reply of this API: {error}") from None
+    return Reply(
+        blocks,
+        finish=_parse_finish(look(candidate, "finishReason"), blocks) if candidates else "filter",
+        usage=_parse_usage(object_or_none(look(body, "usageMetadata"))),
+        id=text_at(body, "responseId"),
+        model=model,
+        native=Native(API, body),
+    )
+
+
+def _parse_finish(reason: object, blocks: tuple[Block, ...]) -> Finish:
+    finish = _FINISHES.get(reason, "stop") if isinstance(reason, str) else "stop"
+    called = any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
+    return "tool_calls" if finish == "stop" and called else finish
+
+
+def _parse_usage(usage: JsonObject | None) -> Usage | None:
+    """Thoughts are counted beside the answer, and what a tool of the provider's read beside the prompt."""
+    if usage is None:
+        return None
+    thoughts = int_at(usage, "thoughtsTokenCount") or 0
+    return Usage(
+        input=(int_at(usage, "promptTokenCount") or 0) + (int_at(usage, "toolUsePromptTokenCount") or 0),
+        output=(int_at(usage, "candidatesTokenCount") or 0) + thoughts,
+        cache_read=int_at(usage, "cachedContentTokenCount") or 0,
+        reasoning=thoughts,
+    )
+
+
+def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
+    error = object_or_none(body.get("error")) or {}
+    status = status or int_at(error, "code") or 0
+    return ApiError(
+        status,
+        text_at(error, "message") or text_at(body, "message") or f"HTTP status {status}",
+        kind=_ERROR_KINDS.get(status, "api_error" if status >= 500 else "invalid_request_error"),
+        code=text_at(error, "status"),
+        param=_violated_field(error.get("details")),
+    )
+
+
+def _violated_field(details: Any) -> str | None:
+    try:
+        violations = [
+            item for detail in items_of(details, "") for item in items_of(look(detail, "fieldViolations"), "")
+        ]
+        return next((field for item in violations if (field := text_at(item, "field")) is not None), None)
+    except (InputError, AttributeError):
+        return None
+
+
+# ----------------------------------------------------------------------------------------------------------------- out
+
+
+def render_reply(reply: Reply, projection: Projection) -> JsonObject:
+    out = Spelling(projection, identify(None))
+    own = own_fragment(reply.native)
+    if own is not None:
+        return _render_at_home(reply, own, out)
+    parts = render_parts(_signed([block for given in reply.blocks for block in _for_client(given, projection)]), out)
+    candidate: JsonObject = {"finishReason": _FINISH_REASONS[reply.finish], "index": 0}
+    if not parts and reply.finish in ("stop", "tool_calls", "length", "pause"):
+        parts = [{"text": ""}]
+    if parts:
+        candidate = {"content": {"parts": parts, "role": "model"}, **candidate}
+    body: JsonObject = {"candidates": [candidate]}
+    if reply.usage is not None:
+        body["usageMetadata"] = _render_usage(reply.usage)
+    if reply.model:
+        body["modelVersion"] = reply.model
+    if reply.id:
+        body["responseId"] = reply.id
+    return body
+
+
+def _render_at_home(reply: Reply, own: JsonObject, out: Spelling) -> JsonObject:
+    candidates = items_of(look(own, "candidates"), "candidates")
+    content = object_at(candidates[0], "content") if candidates else {}
+    given = items_of(content.get("parts"), "parts")
+    parts = render_parts(reply.blocks, out)
+    if len(parts) == len(given) and all(new is old for new, old in zip(parts, given, strict=True)):
+        return own
+    first = {**candidates[0], spelled(candidates[0], "content"): {**content, "parts": parts}}
+    return {**own, spelled(own, "candidates"): [first, *candidates[1:]]}
+
+
+def _for_client(block: Block, projection: Projection) -> list[Block]:
+    """What a client of this API can do with as it will: show it, run it, send it back."""
+    if isinstance(block, Thinking) and block.origin.provider != API:
+        # GEM-18: what another provider signed means nothing here; its text may be shown.
+        if not block.text:
+            projection.report.add("reasoning", "reasoning that only its maker can read is left out of the reply")
+        return [Thinking(block.text, origin=block.origin)] if block.text else []
+    if (isinstance(block, ToolCall) and block.kind == "hosted") or isinstance(block, ToolResponse):
+        if own_fragment(block.native) is not None:
+            return [block]
+        projection.report.add("dropped", "a tool that another provider ran is left out", subject=block.name)
+        return []
+    return [] if isinstance(block, Text) and not block.text else [block]
+
+
+def _signed(blocks: list[Block]) -> list[Block]:
+    """GEM-15, GEM-17: the client sends its first call back signed, or the API would refuse it."""
+    at = next((at for at, block in enumerate(blocks) if isinstance(block, ToolCall) and block.kind != "hosted"), None)
+    if at is None or (at and signs_the_next(blocks[at - 1])):
+        return blocks
+    placeholder = Thinking(signature=PLACEHOLDER, origin=Origin(API, identity="absent"))
+    return [*blocks[:at], placeholder, *blocks[at:]]
+
+
+def _render_usage(usage: Usage) -> JsonObject:
+    counts: JsonObject = {
+        "promptTokenCount": usage.input,
+        "candidatesTokenCount": max(0, usage.output - usage.reasoning),
+        "totalTokenCount": usage.input + usage.output,
+    }
+    if usage.cache_read:
+        counts["cachedContentTokenCount"] = usage.cache_read
+    if usage.reasoning:
+        counts["thoughtsTokenCount"] = usage.reasoning
+    return counts
+
+
+def render_error(error: ApiError) -> JsonObject:
+    status = error.status or 500
+    usual = _STATUSES.get(status, "INTERNAL" if status >= 500 else "INVALID_ARGUMENT")
+    known = error.code if error.code in {*_STATUSES.values(), *_OTHER_CODES} else usual
+    return {"error": {"code": status, "message": error.message, "status": known}}

@@ -1,0 +1,136 @@
+"""What a function gave back: `functionResponse.response` and its media ⇄ the content of a `ToolResponse`.
+
+Text is written as `{"output": text}`, of a failed call as `{"error": text}` (GEM-14), and read from the words that
+clients use for it. An object that is none of these is the JSON result itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from msgspec import UNSET
+
+from segue.canonical.blocks import Block, Code, Media, Text, ToolResponse
+from segue.canonical.jsontext import write_text
+from segue.errors import InputError
+from segue.wire.base import Projection
+from segue.wire.gemini.fields import JsonObject, items_of, look, object_of, object_or_none
+from segue.wire.gemini.media import API, inline_part, parse_file, parse_inline, unsupported
+
+__all__ = ["fenced", "parse_content", "render_content"]
+
+# Where clients put text; those of the first row may hold any value.
+_OUTPUTS = ("output", "result")
+_TEXTS = (*_OUTPUTS, "content")
+
+
+# ------------------------------------------------------------------------------------------------------------------ in
+
+
+def parse_content(inner: JsonObject) -> tuple[tuple[Block, ...], Any, bool, bool]:
+    """Content, the JSON value if it is one, whether the call failed, and whether the API takes all this as it is."""
+    given: Any = look(inner, "response")
+    content, structured, failed = _parse_response(given, inner.get("name"))
+    media, intact = _parse_media(inner)
+    # GEM-13: an object
+    return (*content, *media), structured, failed, intact and (given is None or isinstance(given, dict))
+
+
+def _parse_response(given: Any, tool: object) -> tuple[tuple[Block, ...], Any, bool]:
+    response = object_or_none(given)
+    if response is None:
+        if given is None:
+            return (), UNSET, False
+        return ((Text(given),), UNSET, False) if isinstance(given, str) else ((), given, False)
+    if not response:
+        return (), UNSET, False
+    failed = isinstance(response.get("error"), str) and len(response) == 1
+    failed = failed or (response.get("error") not in (None, "", False, [], {}) and not response.get("output"))
+    for key, value in response.items():
+        said = key == "error" if failed else key in _TEXTS
+        # Some clients repeat the name of the tool beside the text.
+        alone = all(other == key or (other == "name" and named == tool) for other, named in response.items())
+        if said and alone and isinstance(value, str):
+            return (Text(value),), UNSET, failed
+        if said and alone and (failed or key in _OUTPUTS):
+            return (), value, failed
+    return (), response, failed
+
+
+_READERS = {"inlineData": parse_inline, "fileData": parse_file}
+
+
+def _parse_media(inner: JsonObject) -> tuple[list[Block], bool]:
+    media: list[Block] = []
+    intact = True
+    for index, item in enumerate(items_of(inner.get("parts"), "parts")):
+        try:
+            part = object_of(item)
+        except InputError as error:
+            raise error.under(f"parts[{index}]") from None
+        members = [name for name in _READERS if look(part, name) is not None]
+        for name in members:
+            alone = part if len(members) == 1 else {name: look(part, name)}
+            media.append(_READERS[name](alone))
+        # GEM-10
+        intact = intact and len(members) == 1 and all(block.native is None or block.native.intact for block in media)
+    return media, intact
+
+
+# ----------------------------------------------------------------------------------------------------------------- out
+
+
+def render_content(response: ToolResponse, projection: Projection) -> tuple[JsonObject, list[JsonObject]]:
+    """The object that says what came back, and its media."""
+    words: list[str] = []
+    media: list[JsonObject] = []
+    for block in response.content or ():
+        part = _render_media(block) if isinstance(block, Media) else None
+        if part is not None:
+            media.append(part)
+        else:
+            words.append(_told(block, response, projection))
+    failed = response.error or response.outcome is not None
+    if response.structured is not UNSET and not words:
+        return _as_object(response.structured, failed), media
+    if not words and not failed:
+        return {}, media
+    return {"error" if failed else "output": "\n".join(words)}, media
+
+
+def _render_media(media: Media) -> JsonObject | None:
+    native = media.native
+    if native is not None and native.api == API and native.intact:
+        return cast("JsonObject", native.fragment)
+    return inline_part(media)
+
+
+def _as_object(value: Any, failed: bool) -> JsonObject:
+    members = object_or_none(value)
+    if failed:
+        return members if members is not None and members.get("error") else {"error": value}
+    # What would be read as something else is wrapped.
+    return {"output": value} if members is None or "error" in members else members
+
+
+def _told(block: Block, response: ToolResponse, projection: Projection) -> str:
+    match block:
+        case Text():
+            return block.text
+        case Code():
+            return fenced(block)
+        case Media():
+            projection.report.add(
+                "text",
+                f"{block.kind} that results can't hold here: told as text",
+                call_id=response.call_id,
+                subject=block.kind,
+            )
+            return str(unsupported(block.kind, block.name, block.url)["text"])
+        case _:
+            return write_text(block.native.fragment if block.native is not None else {})
+
+
+def fenced(code: Code) -> str:
+    fence = "````" if "```" in code.code else "```"
+    return f"{fence}{code.language}\n{code.code}\n{fence}"

@@ -1,0 +1,79 @@
+"""How much to think: `thinkingConfig` ⇄ `Reasoning`. By level from Gemini 3 on, before that by budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from segue.canonical.request import Effort, Reasoning
+from segue.render.report import Report
+from segue.wire.effort import budget_of, effort_of, nearest
+from segue.wire.gemini.fields import JsonObject, int_at, text_at
+from segue.wire.gemini.traits import Traits
+
+__all__ = ["parse_reasoning", "render_reasoning"]
+
+_EFFORTS: tuple[Effort, ...] = get_args(Effort)
+_DYNAMIC = -1
+
+
+def parse_reasoning(config: Mapping[str, Any]) -> Reasoning | None:
+    level = (text_at(config, "thinkingLevel") or "").lower()
+    effort: Effort | None = next((known for known in _EFFORTS if known == level), None)
+    budget = int_at(config, "thinkingBudget")
+    match budget:
+        case None:
+            return None if effort is None else Reasoning(effort=effort)
+        case 0:
+            return Reasoning(enabled=False, effort=effort)
+        case _ if budget < 0:
+            return Reasoning(enabled=True, effort=effort, adaptive=True)
+        case _:
+            return Reasoning(enabled=True, effort=effort, budget=budget)
+
+
+def render_reasoning(reasoning: Reasoning | None, traits: Traits, report: Report) -> JsonObject | None:
+    """The value of `thinkingConfig`."""
+    if reasoning is None or reasoning == Reasoning():
+        return None
+    off = reasoning.enabled is False or reasoning.effort == "none"
+    if traits.levels:
+        return _by_level(reasoning, off, traits.levels, report)
+    if traits.budget is not None:
+        return _by_budget(reasoning, off, traits, traits.budget, report)
+    if not off:
+        report.add("adjusted", "this model does not think: left out", subject="reasoning")
+    return None
+
+
+def _by_level(reasoning: Reasoning, off: bool, levels: tuple[Effort, ...], report: Report) -> JsonObject | None:
+    if off:
+        report.add("adjusted", f"the model always thinks: asked for the level {levels[0]} instead", subject="reasoning")
+        return {"thinkingLevel": levels[0].upper()}
+    effort = reasoning.effort
+    if effort is None and reasoning.budget is not None:
+        effort = effort_of(reasoning.budget, known=levels)
+        report.add("adjusted", f"the model takes no thinking budget: sent as level {effort}", subject="reasoning")
+    # It thinks unasked, as much as it sees fit.
+    level = nearest(effort, levels)
+    if level is not None and level != effort:
+        report.add("adjusted", f"the effort {effort} is sent as level {level}", subject="reasoning")
+    return None if level is None else {"thinkingLevel": level.upper()}
+
+
+def _by_budget(
+    reasoning: Reasoning, off: bool, traits: Traits, limits: tuple[int, int], report: Report
+) -> JsonObject | None:
+    least, most = limits
+    if off:
+        if traits.off:
+            return {"thinkingBudget": 0}
+        report.add("adjusted", f"the model always thinks: with a budget of {least}", subject="reasoning")
+        return {"thinkingBudget": least}
+    if reasoning.budget is None and reasoning.effort is None:
+        return {"thinkingBudget": _DYNAMIC}
+    wanted = reasoning.budget or budget_of(reasoning.effort or "medium")
+    budget = max(least, min(wanted, most))
+    if reasoning.budget is not None and budget != wanted:
+        report.add("adjusted", f"the thinking budget is between {least} and {most}", subject="reasoning")
+    return {"thinkingBudget": budget}

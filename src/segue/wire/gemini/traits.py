@@ -1,0 +1,79 @@
+"""What a generation of Gemini takes and refuses: one row for each model, read off its version.
+
+Facts from the vendor's guides and error messages up to Gemini 4. A model that can't be told is taken for the newest.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from msgspec import Struct
+
+from segue.canonical.request import Effort
+from segue.models import Model
+
+__all__ = ["DEFAULT_MODEL", "PLACEHOLDER", "Traits", "traits_of"]
+
+# The newest stable model of the line that the vendor's own examples and client use.
+DEFAULT_MODEL = "gemini-3.8-flash"
+# GEM-17: what the API takes for the signature of a call that it did not make.
+PLACEHOLDER = "skip_thought_signature_validator"
+_NEWEST: tuple[int, ...] = (99,)
+
+
+class Traits(Struct, frozen=True):
+    """`ids`: calls and results carry ids (GEM-11). `urls`: media may be given by any https address."""
+
+    ids: bool = True
+    signed_calls: bool = True
+    """GEM-15: the first call of a reply must be signed."""
+    media_in_results: bool = True
+    """GEM-27"""
+    server_tools: bool = True
+    """GEM-24: parts with tools that the provider ran may be sent back."""
+    urls: bool = True
+    levels: tuple[Effort, ...] = ()
+    """Thinking by level; where there is none, by `budget`, the least and the most; where neither, none at all."""
+    budget: tuple[int, int] | None = None
+    off: bool = False
+    """Whether thinking can be switched off."""
+    penalties: bool = False
+    json_beside_tools: bool = True
+    """Whether the answer's form may be bound while functions are declared."""
+
+
+@lru_cache(maxsize=128)
+def traits_of(model: Model) -> Traits:
+    version = model.version if model.family == "gemini" and model.version else _NEWEST
+    if version >= (3,):
+        return Traits(levels=_levels(model.line, version))
+    thinks = version >= (2, 5)
+    return Traits(
+        ids=False,
+        signed_calls=False,
+        media_in_results=False,
+        server_tools=False,
+        urls=thinks,
+        budget=_budget(model.line) if thinks else None,
+        off=thinks and model.line != "pro",
+        penalties=not thinks,
+        json_beside_tools=False,
+    )
+
+
+def _levels(line: str, version: tuple[int, ...]) -> tuple[Effort, ...]:
+    if line == "pro" and version < (3, 1):
+        return ("low", "high")
+    if line in ("flash", "flash-lite") and version < (3, 7):
+        return ("minimal", "low", "medium", "high")
+    return ("low", "medium", "high")
+
+
+def _budget(line: str) -> tuple[int, int]:
+    match line:
+        case "pro":
+            return 128, 32_768
+        case "flash-lite":
+            return 512, 24_576
+        case _:
+            return 1, 24_576

@@ -1,0 +1,404 @@
+"""The items of a body ⇄ canonical messages.
+
+A run of items that the model made is one reply: one message whose blocks are the items, in their order. Everything else
+is a message by itself. A message item with several parts becomes as many `Text` blocks, each with the item holding that
+part alone; at home neighbours that were one item are joined again.
+
+What was made with reasoning is known to the provider by item ids, and reasoning by what was made with it. So a reply
+with an id that can't go back, or reasoning that can't, goes without any: its blocks are not intact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, cast
+
+import msgspec
+
+from segue.canonical.blocks import (
+    Block,
+    Message,
+    Native,
+    Opaque,
+    Origin,
+    Speaker,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResponse,
+)
+from segue.canonical.ids import raw_id_or_none
+from segue.canonical.jsontext import write_text
+from segue.errors import InputError
+from segue.render.demands import TEXTS
+from segue.wire.fields import JsonObject, kind_of, object_of, object_or_none, string_or_none
+from segue.wire.openai_responses.calls import (
+    CALL_KEYS,
+    FUNCTIONS,
+    OUTPUTS,
+    is_hosted_output,
+    own_types,
+    parse_call,
+    parse_output,
+    render_call,
+    render_output,
+)
+from segue.wire.openai_responses.hosted import HOSTED, OTHERS, is_embedded, parse_hosted, parse_other
+from segue.wire.openai_responses.parts import PART_KEYS, parse_parts, render_content, render_part
+from segue.wire.openai_responses.shared import API, PROVIDER, Reading, Spelling, lawful_id
+from segue.wire.openai_responses.typed import TYPED
+from segue.wire.overlay import rewritten
+
+__all__ = ["ITEM_KEYS", "item_kind", "parse_items", "parse_reply_items", "render_messages", "render_reply_items"]
+
+_SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system", "developer": "system"}
+ITEM_KEYS = CALL_KEYS | PART_KEYS | {"role", "content", "summary", "encrypted_content"}
+_MESSAGE_KEYS = frozenset({"type", "id", "role", "content", "status"})
+Side: TypeAlias = Literal["ai", "human", "tool", "none"]
+
+
+# ------------------------------------------------------------------------------------------------------------------ in
+
+
+def item_kind(item: JsonObject) -> str:
+    """The type of an item; a message and a reference may leave it out."""
+    kind = item.get("type")
+    if kind is None and "role" in item:
+        return "message"
+    if kind is None and isinstance(item.get("id"), str):
+        return "item_reference"
+    if not isinstance(kind, str) or not kind:
+        raise InputError(f"an item needs a `type` or a `role`; its type is {kind_of(kind)}", path="type")
+    return kind
+
+
+def parse_items(items: Sequence[object], reading: Reading, path: str = "input") -> list[Message]:
+    messages: list[Message] = []
+    run = _Run()
+    for index, value in enumerate(items):
+        try:
+            item = object_of(value)
+            kind = item_kind(item)
+            side = _side(kind, item, reading)
+            sound = reading.takes_id(kind, item) and (reading.stored or kind != "item_reference")
+            if side == "ai":
+                run.add(_parse_made(kind, item, reading, sound=sound), sound)
+                continue
+            messages += run.closed()
+            messages.append(_parse_said(kind, side, item, reading, sound=sound))
+        except InputError as error:
+            raise error.under(f"{path}[{index}]") from None
+    return messages + run.closed()
+
+
+def parse_reply_items(items: Sequence[object], reading: Reading) -> tuple[Block, ...]:
+    """What a reply holds: whatever is in it, the provider put it there."""
+    blocks: list[Block] = []
+    for message in parse_items(items, reading, "output"):
+        alone = [Opaque(str(message.native.fragment.get("type")), native=message.native)] if message.native else []
+        blocks += message.blocks or alone
+    answered = {block.origin.raw_id for block in blocks if isinstance(block, ToolResponse) and not block.hosted}
+    return tuple(_run_there(block, answered) for block in blocks)
+
+
+def _run_there(block: Block, answered: set[str | None]) -> Block:
+    """A call that is answered in the same reply, and its answer: nobody but the provider ran it."""
+    if isinstance(block, ToolResponse):
+        return msgspec.structs.replace(block, hosted=True)
+    if isinstance(block, ToolCall) and block.origin.raw_id is not None and block.origin.raw_id in answered:
+        return msgspec.structs.replace(block, kind="hosted")
+    return block
+
+
+def _side(kind: str, item: JsonObject, reading: Reading) -> Side:
+    if kind == "message":
+        return "ai" if item.get("role") == "assistant" else "human"
+    if kind in OUTPUTS:
+        return "ai" if is_hosted_output(item, reading) else "tool"
+    if kind in OTHERS:
+        return OTHERS[kind].side
+    return "human" if kind.endswith(("_output", "_response")) else "ai"
+
+
+class _Run:
+    """Items of one reply. One that can't go back under its id takes the promise from all."""
+
+    def __init__(self) -> None:
+        self._blocks: list[Block] = []
+        self._sound = True
+
+    def add(self, blocks: Iterable[Block], sound: bool) -> None:
+        made = list(blocks)
+        self._blocks += made
+        unfounded = any(isinstance(block, Thinking) and not (block.signature or block.sealed) for block in made)
+        self._sound = self._sound and sound and not unfounded
+
+    def closed(self) -> list[Message]:
+        if not self._blocks:
+            return []
+        blocks = self._blocks if self._sound else [_unfounded(block) for block in self._blocks]
+        message = Message("ai", tuple(blocks), native=Native(API, {}))
+        self._blocks, self._sound = [], True
+        return [message]
+
+
+def _unfounded(block: Block) -> Block:
+    """OAI-RESP-07, OAI-RESP-08: without the ids of a reply its reasoning can't go back, and the other way round."""
+    if isinstance(block, Thinking):
+        return msgspec.structs.replace(block, signature=None, sealed=None)
+    if block.native is None or (isinstance(block, ToolCall) and block.kind == "hosted"):
+        return block
+    if isinstance(block, Opaque) or (isinstance(block, ToolResponse) and block.hosted):
+        return block
+    return msgspec.structs.replace(block, native=msgspec.structs.replace(block.native, intact=False))
+
+
+def _parse_made(kind: str, item: JsonObject, reading: Reading, *, sound: bool) -> list[Block]:
+    """The blocks of an item that the model, or the provider for it, made."""
+    if kind == "message":
+        return _parse_answer(item)
+    if kind == "reasoning":
+        return [_parse_reasoning(item, reading)]
+    if kind in FUNCTIONS or kind in TYPED:
+        return [parse_call(item, reading, sound=sound)]
+    if kind in OUTPUTS:
+        return [parse_output(item, reading, sound=sound)]
+    if kind in HOSTED:
+        return parse_hosted(item, reading, sound=sound)
+    return [parse_other(item, kind)]
+
+
+def _parse_answer(item: JsonObject) -> list[Block]:
+    """The model's words: one block for each part, each with the item as if it held no other."""
+    if item.get("tool_calls"):
+        # OAI-RESP-14
+        raise InputError("`tool_calls` are of the Chat API; a call is an item of its own here", path="tool_calls")
+    content = item.get("content")
+    if isinstance(content, str):
+        return [Text(content, native=Native(API, item))]
+    if content is None:
+        return [Text("", native=Native(API, item, intact=False))]
+    if not isinstance(content, list):
+        raise InputError(f"a string or a list of parts was expected, not {kind_of(content)}", path="content")
+    parts = parse_parts(cast("list[object]", content), "output", "content")
+    if not parts:
+        return [Text("", native=Native(API, item))]
+    blocks: list[Block] = []
+    for index, (part, block) in enumerate(zip(cast("list[object]", content), parts, strict=True)):
+        intact = block.native is not None and block.native.intact
+        if len(parts) == 1:
+            native, place = Native(API, item, intact), None
+        else:
+            native, place = Native(API, {**item, "content": [part]}, intact), {"part": [index, len(parts)]}
+        blocks.append(msgspec.structs.replace(block, native=native, extra=place))
+    return blocks
+
+
+def _parse_reasoning(item: JsonObject, reading: Reading) -> Thinking:
+    """`sealed` is the encrypted content; the item's id is the signature where the provider stores what it names."""
+    texts = [
+        text
+        for key in ("summary", "content")
+        for part in (cast("list[object]", item[key]) if isinstance(item.get(key), list) else [])
+        if (text := string_or_none((object_or_none(part) or {}).get("text")))
+    ]
+    item_id = raw_id_or_none(item.get("id"))
+    sealed = string_or_none(item.get("encrypted_content")) or None
+    # OAI-RESP-10
+    known = item_id is not None and reading.stored and lawful_id("reasoning", item_id)
+    return Thinking(
+        "\n\n".join(texts),
+        signature=item_id if known else None,
+        sealed=sealed,
+        origin=Origin(PROVIDER, reading.model, item_id=item_id, identity="natural" if item_id else "absent"),
+        native=Native(API, item, isinstance(item.get("summary"), list)),
+    )
+
+
+def _parse_said(kind: str, side: Side, item: JsonObject, reading: Reading, *, sound: bool) -> Message:
+    """An item that is a message by itself: somebody's words, an output, or an instruction to the API."""
+    native = Native(API, item, sound)
+    if side == "tool":
+        # OAI-RESP-05: an output without an id is an update that nobody waits for, if nothing is open.
+        if reading.answered and raw_id_or_none(item.get("call_id")) is None and kind == "function_call_output":
+            return Message("human", (_parse_update(item),), native=native)
+        response = parse_output(item, reading, sound=sound)
+        return Message("tool", (response,), native=Native(API, {}))
+    if side == "none":
+        return Message("system", (), native=Native(API, item))
+    if kind != "message":
+        return Message("human", (parse_other(item, kind),), native=Native(API, item))
+    return _parse_words(item, native)
+
+
+def _parse_update(item: JsonObject) -> Opaque:
+    output = item.get("output")
+    text = output if isinstance(output, str) else write_text(output)
+    name = string_or_none(item.get("name"))
+    return Opaque("function_call_output", text=f"{name}: {text}" if name else text, native=Native(API, item))
+
+
+def _parse_words(item: JsonObject, native: Native) -> Message:
+    role = item.get("role")
+    speaker = _SPEAKERS.get(role) if isinstance(role, str) else None
+    if speaker is None:
+        # OAI-RESP-14
+        raise InputError(f"{role!r} is not a role here; expected one of {', '.join(_SPEAKERS)}", path="role")
+    content = item.get("content")
+    if isinstance(content, str):
+        return Message(speaker, (Text(content),) if content else (), native=native)
+    if content is None:
+        return Message(speaker, (), native=msgspec.structs.replace(native, intact=False))
+    if not isinstance(content, list):
+        raise InputError(f"a string or a list of parts was expected, not {kind_of(content)}", path="content")
+    blocks = tuple(parse_parts(cast("list[object]", content), "input", "content"))
+    intact = native.intact and all(block.native is not None and block.native.intact for block in blocks)
+    return Message(speaker, blocks, native=msgspec.structs.replace(native, intact=intact))
+
+
+# ----------------------------------------------------------------------------------------------------------------- out
+
+
+def render_messages(messages: Sequence[Message], out: Spelling) -> list[JsonObject]:
+    out.own_type = own_types(messages, out)
+    items: list[JsonObject] = []
+    for message in messages:
+        match message.speaker:
+            case "ai":
+                items += render_reply_items(message.blocks, out)
+            case "tool":
+                items += _render_results(message, out)
+            case "human":
+                items += _render_words(message, "user", out)
+            case "system":
+                items += _render_words(message, "developer", out)
+    return items
+
+
+def _render_words(message: Message, role: str, out: Spelling) -> list[JsonObject]:
+    if message.name is not None:
+        out.report.add("dropped", "a speaker's name has no place here", subject=message.name)
+    native = out.home(message.native)
+    if native is not None and native.intact:
+        return [_once(cast("JsonObject", native.fragment), out)]
+    if native is not None and not _is_message(native.fragment):
+        # An item of another kind is all that its fragment says; what became of it is said in a message of its own.
+        native = None
+    if native is not None and native.fragment.get("role") in _SPEAKERS:
+        role = native.fragment["role"] if role != "user" else role
+    anew: JsonObject = {"role": role, "content": render_content(message.blocks, out)}
+    return [anew if native is None else rewritten(native.fragment, anew, _MESSAGE_KEYS - {"type"})]
+
+
+def _is_message(fragment: Mapping[str, Any]) -> bool:
+    return fragment.get("type", "message") == "message" and "role" in fragment
+
+
+def _once(item: JsonObject, out: Spelling) -> JsonObject:
+    """The item, without its id where that was used before (OAI-RESP-13)."""
+    item_id = item.get("id")
+    if isinstance(item_id, str) and item_id in out.used:
+        return {key: value for key, value in item.items() if key != "id"}
+    out.used.update([item_id] if isinstance(item_id, str) else [])
+    return item
+
+
+def _render_results(message: Message, out: Spelling) -> Iterator[JsonObject]:
+    words: list[Block] = []
+    for block in message.blocks:
+        if isinstance(block, ToolResponse):
+            yield _once(render_output(block, out), out)
+        else:
+            words.append(block)
+    if words:
+        yield {"role": "user", "content": render_content(words, out)}
+
+
+def render_reply_items(blocks: Sequence[Block], out: Spelling) -> list[JsonObject]:
+    """The items of a reply. Where an id in it was used before, it goes without ids and without reasoning."""
+    if any(_id_of(block, out) in out.used for block in blocks):
+        out.report.add("reasoning", "a reply that was sent before is told again without its ids and reasoning")
+        blocks = [_unfounded(block) for block in blocks if not isinstance(block, Thinking)]
+    items: list[JsonObject] = []
+    before: Text | None = None
+    for block in blocks:
+        joined = _joined(items[-1], before, block, out) if before is not None and isinstance(block, Text) else None
+        if joined is not None:
+            items[-1] = joined
+        else:
+            items += _render_made(block, out)
+        before = block if isinstance(block, Text) else None
+    out.used.update(item["id"] for item in items if isinstance(item.get("id"), str))
+    return items
+
+
+def _id_of(block: Block, out: Spelling) -> str | None:
+    home = out.home(block.native)
+    return string_or_none(home.fragment.get("id")) if home is not None and home.intact else None
+
+
+def _place(block: Text, out: Spelling) -> tuple[int, int] | None:
+    """Which part of how many this text is of its item."""
+    home = out.home(block.native)
+    match block.extra:
+        case {"part": [int(index), int(count)]} if home is not None and home.intact:
+            return index, count
+        case _:
+            return None
+
+
+def _joined(item: JsonObject, before: Text, block: Text, out: Spelling) -> JsonObject | None:
+    """The item with one part more, where both texts were parts of it."""
+    last, place = _place(before, out), _place(block, out)
+    if last is None or place is None or place != (last[0] + 1, last[1]) or block.native is None:
+        return None
+    fragment = block.native.fragment
+    return {**item, "content": [*item["content"], *fragment["content"]]}
+
+
+def _render_made(block: Block, out: Spelling) -> list[JsonObject]:
+    home = out.home(block.native)
+    own = cast("JsonObject", home.fragment) if home is not None and home.intact else None
+    match block:
+        case ToolCall(kind="hosted"):
+            told = TEXTS.hosted_call.format(tool=block.name, arguments=write_text(block.arguments))
+            return [own] if own is not None else [_answer(told)]
+        case ToolCall():
+            return [render_call(block, out)]
+        case ToolResponse():
+            return [] if own is None or is_embedded(block) else [own]
+        case Thinking():
+            return [own if own is not None else _render_reasoning(block, home)]
+        case Text():
+            return [own if own is not None else _render_text(block, home, out)]
+        case Opaque() if home is not None:
+            return _render_other(block, cast("JsonObject", home.fragment), out)
+        case _:
+            return [_answer(str(render_part(block, out).get("text", "")))]
+
+
+def _answer(text: str) -> JsonObject:
+    # The one form of the model's words that needs no id.
+    return {"role": "assistant", "content": text}
+
+
+def _render_text(block: Text, home: Native | None, out: Spelling) -> JsonObject:
+    if block.refusal:
+        out.report.add("text", "a refusal is told as the model's words", subject="refusal")
+    return _answer(block.text) if home is None else rewritten(home.fragment, _answer(block.text), _MESSAGE_KEYS)
+
+
+def _render_reasoning(block: Thinking, home: Native | None) -> JsonObject:
+    summary = [{"type": "summary_text", "text": block.text}] if block.text else []
+    if home is not None:
+        return {**home.fragment, "summary": summary}
+    anew: JsonObject = {"type": "reasoning", "summary": summary, "encrypted_content": block.sealed}
+    return anew if block.origin.item_id is None else {"id": block.origin.item_id, **anew}
+
+
+def _render_other(block: Opaque, fragment: JsonObject, out: Spelling) -> list[JsonObject]:
+    # OAI-RESP-10
+    if block.kind == "item_reference" and (not out.stored or string_or_none(fragment.get("id")) in out.used):
+        out.report.add("dropped", "a reference to an item that the provider does not hold", subject=block.text)
+        return []
+    return [_once(fragment, out)]

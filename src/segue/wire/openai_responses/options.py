@@ -1,0 +1,202 @@
+"""What a request asks for beside its items ⇄ canonical options.
+
+A value of the wrong type is not modelled: it stays in the native body and goes home as it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, cast, get_args
+
+import msgspec
+
+from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, ToolChoice
+from segue.models import Model
+from segue.render.report import Report
+from segue.wire.effort import effort_of
+from segue.wire.fields import (
+    JsonObject,
+    flag_or_none,
+    integer_or_none,
+    number_or_none,
+    object_or_none,
+    string_or_none,
+)
+from segue.wire.names import NameRule
+from segue.wire.openai import fit_to_model, left_out
+from segue.wire.openai_responses.shared import API
+
+__all__ = ["OPTION_KEYS", "lawful_options", "parse_options", "render_options", "respelled_choice"]
+
+_EFFORTS: tuple[Effort, ...] = get_args(Effort)
+_MODES: tuple[Literal["auto", "none", "required"], ...] = ("auto", "none", "required")
+# Options whose value is the same on both sides: the API's key, the canonical field.
+_PLAIN = (
+    ("parallel_tool_calls", "parallel"),
+    ("temperature", "temperature"),
+    ("top_p", "top_p"),
+    ("max_output_tokens", "max_tokens"),
+    ("stream", "stream"),
+)
+OPTION_KEYS = frozenset(
+    {key for key, _ in _PLAIN} | {"tool_choice", "reasoning.effort", "text.format", "user", "safety_identifier"}
+)
+_UNKNOWN_HERE = ("top_k", "stop", "seed", "presence_penalty", "frequency_penalty")
+_LEAST_TOKENS = 16
+_USER_LIMIT = 128
+
+
+# ------------------------------------------------------------------------------------------------------------------ in
+
+
+def parse_options(body: Mapping[str, Any]) -> Options:
+    return Options(
+        max_tokens=integer_or_none(body.get("max_output_tokens")),
+        temperature=number_or_none(body.get("temperature")),
+        top_p=number_or_none(body.get("top_p")),
+        tool_choice=_parse_choice(body.get("tool_choice")),
+        parallel=flag_or_none(body.get("parallel_tool_calls")),
+        reasoning=_parse_reasoning(object_or_none(body.get("reasoning"))),
+        response_format=_parse_format(object_or_none((object_or_none(body.get("text")) or {}).get("format"))),
+        stream=flag_or_none(body.get("stream")),
+        user=string_or_none(body.get("safety_identifier")) or string_or_none(body.get("user")),
+    )
+
+
+def _parse_mode(value: object) -> ToolChoice | None:
+    return next((ToolChoice(mode) for mode in _MODES if mode == value), None)
+
+
+def _parse_choice(value: object) -> ToolChoice | None:
+    choice = object_or_none(value)
+    if choice is None:
+        return _parse_mode(value)
+    kind = string_or_none(choice.get("type"))
+    if kind == "allowed_tools":
+        mode = _parse_mode(choice.get("mode"))
+        return mode and msgspec.structs.replace(mode, allowed=_parse_allowed(choice.get("tools")))
+    name = _chosen(choice)
+    return ToolChoice("tool", name) if name else None
+
+
+def _chosen(entry: JsonObject) -> str | None:
+    """The tool that an entry names; a provider's own by its type."""
+    return string_or_none(entry.get("name") or entry.get("server_label") or entry.get("type"))
+
+
+def _parse_allowed(value: object) -> tuple[str, ...] | None:
+    entries = [object_or_none(item) or {} for item in cast("list[object]", value)] if isinstance(value, list) else []
+    return tuple(name for entry in entries if (name := _chosen(entry))) or None
+
+
+def _parse_reasoning(value: JsonObject | None) -> Reasoning | None:
+    effort: Effort | None = next((known for known in _EFFORTS if known == (value or {}).get("effort")), None)
+    return None if effort is None else Reasoning(enabled=False if effort == "none" else None, effort=effort)
+
+
+def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
+    match value:
+        case {"type": "text"}:
+            return ResponseFormat("text")
+        case {"type": "json_object"}:
+            return ResponseFormat("json")
+        case {"type": "json_schema"}:
+            name, strict = string_or_none(value.get("name")), flag_or_none(value.get("strict"))
+            return ResponseFormat("schema", object_or_none(value.get("schema")), name, strict)
+        case _:
+            return None
+
+
+# ----------------------------------------------------------------------------------------------------------------- out
+
+
+def lawful_options(options: Options, model: Model, declared: frozenset[str], report: Report) -> Options:
+    """Options from abroad as the target takes them; each that is changed or left out is reported."""
+    if not declared:
+        options = left_out(options, report, "no tool is declared", "tool_choice", "parallel")
+    choice = options.tool_choice
+    if choice is not None and choice.mode == "tool" and choice.name not in declared:
+        options = left_out(options, report, f"the tool {choice.name} is not declared", "tool_choice")
+    options = left_out(options, report, f"{API} has no such option", *_UNKNOWN_HERE)
+    if options.max_tokens is not None and options.max_tokens < _LEAST_TOKENS:
+        report.add("adjusted", f"max_tokens is at least {_LEAST_TOKENS} here", subject="max_tokens")
+        options = msgspec.structs.replace(options, max_tokens=_LEAST_TOKENS)
+    if options.temperature is not None and options.temperature > 2:
+        report.add("adjusted", "temperature is at most 2 here", subject="temperature")
+        options = msgspec.structs.replace(options, temperature=2)
+    if options.user is not None and len(options.user) > _USER_LIMIT:
+        options = left_out(options, report, f"it has more than {_USER_LIMIT} characters", "user")
+    form = options.response_format
+    if form is not None and form.kind == "schema" and form.schema is None:
+        options = left_out(options, report, "there is no schema in it", "response_format")
+    options = fit_to_model(options, model, report)
+    asked = options.reasoning
+    if asked is not None and asked.adaptive and asked.effort is None:
+        report.add("adjusted", "how much to think can't be left to the model here: not said", subject="reasoning")
+    return options
+
+
+def render_options(
+    options: Options, spell: Callable[[str], str], custom: frozenset[str], said: Mapping[str, Any]
+) -> JsonObject:
+    """All options in the API's words. `custom` names free-text tools; the keys of the home body `said` are kept to."""
+    body: JsonObject = {}
+    if options.tool_choice is not None:
+        body["tool_choice"] = _render_choice(options.tool_choice, spell, custom)
+    for key, field in _PLAIN:
+        value = getattr(options, field)
+        if value is not None:
+            body[key] = value
+    effort = _effort(options.reasoning)
+    if effort is not None:
+        body["reasoning"] = {"effort": effort}
+    if options.response_format is not None:
+        body["text"] = {"format": _render_format(options.response_format)}
+    if options.user is not None:
+        body["user" if "user" in said and "safety_identifier" not in said else "safety_identifier"] = options.user
+    return body
+
+
+def _render_choice(choice: ToolChoice, spell: Callable[[str], str], custom: frozenset[str]) -> str | JsonObject:
+    if choice.mode != "tool" or choice.name is None:
+        return choice.mode
+    return {"type": "custom" if choice.name in custom else "function", "name": spell(choice.name)}
+
+
+def _effort(reasoning: Reasoning | None) -> Effort | None:
+    if reasoning is None:
+        return None
+    if reasoning.enabled is False:
+        return "none"
+    return reasoning.effort or (None if reasoning.budget is None else effort_of(reasoning.budget))
+
+
+def _render_format(form: ResponseFormat) -> JsonObject:
+    match form.kind:
+        case "text":
+            return {"type": "text"}
+        case "json":
+            return {"type": "json_object"}
+        case "schema":
+            written: JsonObject = {
+                "type": "json_schema",
+                "name": NameRule().project(form.name or "response"),
+                "schema": form.schema,
+            }
+            return written if form.strict is None else {**written, "strict": form.strict}
+
+
+def respelled_choice(choice: JsonObject, spell: Callable[[str], str]) -> JsonObject:
+    """`allowed_tools` with the tools as the API takes their names; itself where they are what they were."""
+    entries = cast("list[object]", choice["tools"]) if isinstance(choice.get("tools"), list) else []
+    spelled = [_respelled(entry, spell) for entry in entries]
+    same = all(a is b for a, b in zip(spelled, entries, strict=True))
+    return choice if same else {**choice, "tools": spelled}
+
+
+def _respelled(value: object, spell: Callable[[str], str]) -> object:
+    entry = object_or_none(value) or {}
+    name = entry.get("name")
+    if not isinstance(name, str) or entry.get("type") not in ("function", "custom") or spell(name) == name:
+        return value
+    return {**entry, "name": spell(name)}

@@ -1,0 +1,168 @@
+"""Content parts ⇄ blocks: of messages and of the outputs of tools.
+
+A part of a type that nobody knows becomes an `Opaque` block with the whole part in it. At home each part goes out as
+the very object that came in. A part of the other side's type (`output_text` in a user's message) is read, and mended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, assert_never, cast
+
+from segue.canonical.blocks import Block, Code, Media, Native, Opaque, Text, Thinking, ToolCall, ToolResponse
+from segue.errors import InputError, ProjectionError
+from segue.render.demands import TEXTS
+from segue.wire.fields import JsonObject, kind_of, list_of, object_of, object_or_none, string_or_none
+from segue.wire.openai import AUDIO_TYPES, data_of, data_url, fetched
+from segue.wire.openai_responses.shared import API, Spelling
+from segue.wire.overlay import rewritten
+
+__all__ = ["PART_KEYS", "TEXT_TYPES", "parse_image_url", "parse_part", "parse_parts", "render_content", "render_part"]
+
+Side = Literal["input", "output"]
+# OAI-RESP-15
+TEXT_TYPES: dict[Side, str] = {"input": "input_text", "output": "output_text"}
+_TEXTS = frozenset({"input_text", "output_text", "text"})
+PART_KEYS = frozenset(
+    {"type", "text", "refusal", "image_url", "file_id", "file_url", "file_data", "filename", "input_audio"}
+)
+_PDF = "application/pdf"
+
+
+# ------------------------------------------------------------------------------------------------------------------ in
+
+
+def parse_parts(value: object, side: Side, path: str) -> list[Block]:
+    blocks: list[Block] = []
+    for index, part in enumerate(list_of(value, path)):
+        try:
+            blocks.append(parse_part(object_of(part), side))
+        except InputError as error:
+            raise error.under(f"{path}[{index}]") from None
+    return blocks
+
+
+def parse_part(part: JsonObject, side: Side) -> Block:
+    kind = part.get("type")
+    if not isinstance(kind, str):
+        raise InputError(f"a part needs a `type` of text, not {kind_of(kind)}", path="type")
+    if kind in _TEXTS:
+        return Text(_text(part, "text"), native=Native(API, part, kind == TEXT_TYPES[side]))
+    if kind == "refusal":
+        return Text(_text(part, "refusal"), refusal=True, native=Native(API, part, side == "output"))
+    told = string_or_none(part.get("text")) or ""
+    return _parse_media(kind, part) or Opaque(kind, text=told, native=Native(API, part))
+
+
+def _text(part: JsonObject, key: str) -> str:
+    text = part.get(key)
+    if not isinstance(text, str):
+        raise InputError(f"a string was expected, not {kind_of(text)}", path=key)
+    return text
+
+
+def _parse_media(kind: str, part: JsonObject) -> Media | None:
+    match kind:
+        case "input_image" | "image_url":
+            # A URL in an object of its own is how the Chat API says it.
+            inner = object_or_none(part.get("image_url"))
+            url = part.get("image_url") if inner is None else inner.get("url")
+            return parse_image_url(part, url, intact=kind == "input_image" and inner is None)
+        case "input_file":
+            return _parse_file(part)
+        case "input_audio":
+            audio = object_or_none(part.get("input_audio")) or {}
+            data, form = audio.get("data"), audio.get("format")
+            if not isinstance(data, str) or not isinstance(form, str):
+                return None
+            return Media("audio", mime=AUDIO_TYPES.get(form, f"audio/{form}"), data=data, native=Native(API, part))
+        case _:
+            return None
+
+
+def parse_image_url(part: JsonObject, url: object, *, intact: bool = True) -> Media | None:
+    """A picture by URL, data URL or file id."""
+    file_id = string_or_none(part.get("file_id"))
+    native = Native(API, part, intact)
+    if not isinstance(url, str):
+        return Media("image", file_id=file_id, native=native) if file_id is not None else None
+    mime, data = data_of(url)
+    return Media("image", mime, data, url if data is None else None, file_id, native=native)
+
+
+def _parse_file(part: JsonObject) -> Media | None:
+    data, url, file_id = (string_or_none(part.get(key)) for key in ("file_data", "file_url", "file_id"))
+    if data is None and url is None and file_id is None:
+        return None
+    mime, inner = data_of(data) if data is not None else (None, None)
+    name = string_or_none(part.get("filename"))
+    return Media("document", mime, inner or data, url, file_id, name, native=Native(API, part))
+
+
+# ----------------------------------------------------------------------------------------------------------------- out
+
+
+def render_content(blocks: Sequence[Block], out: Spelling) -> str | list[JsonObject]:
+    """One text as a string, anything else as a list of parts."""
+    if not blocks:
+        return ""
+    if len(blocks) == 1 and out.home(blocks[0].native) is None:
+        part = render_part(blocks[0], out)
+        return part["text"] if part["type"] == "input_text" else [part]
+    return [render_part(block, out) for block in blocks]
+
+
+def render_part(block: Block, out: Spelling) -> JsonObject:
+    """A part of a message of the user's side, or of an output."""
+    if isinstance(block, ToolCall | ToolResponse):
+        raise ProjectionError(f"{block.name or 'a tool'}: a call or result can't stand in the content of a message")
+    native = out.home(block.native)
+    if native is not None and native.intact:
+        return cast("JsonObject", native.fragment)
+    part = _render_anew(block, out)
+    return part if native is None else rewritten(native.fragment, part, PART_KEYS)
+
+
+def _render_anew(block: Text | Media | Code | Opaque | Thinking, out: Spelling) -> JsonObject:
+    match block:
+        case Text():
+            return _said(block.text)
+        case Media():
+            return _render_media(block, out) or _unsupported(block.kind, block.name or block.url, out)
+        case Code():
+            return _said(f"```{block.language}\n{block.code}\n```")
+        case Opaque():
+            return _unsupported(block.kind, block.text, out)
+        case Thinking():
+            out.report.add("reasoning", "reasoning outside a reply is told as text")
+            return _said(TEXTS.reasoning.format(content=block.text))
+        case _:
+            assert_never(block)
+
+
+def _said(text: str) -> JsonObject:
+    return {"type": "input_text", "text": text}
+
+
+def _unsupported(kind: str, detail: str | None, out: Spelling) -> JsonObject:
+    out.report.add("text", f"{kind} is not supported by {API} here and was told as text", subject=kind)
+    return _said(" ".join([TEXTS.unsupported.format(kind=kind), *([detail] if detail else [])]))
+
+
+def _render_media(media: Media, out: Spelling) -> JsonObject | None:
+    home = out.home(media.native) is not None
+    if media.kind == "image":
+        if media.data is None and media.url is None:
+            return {"type": "input_image", "file_id": media.file_id} if home and media.file_id else None
+        url = media.url if media.data is None else data_url(media.mime or "image/png", media.data)
+        return {"type": "input_image", "detail": "auto", "image_url": url}
+    if media.kind != "document":
+        return None
+    if media.data is None and media.url is not None and out.fetch is None:
+        return {"type": "input_file", "file_url": media.url}
+    data, mime = fetched(media, out.fetch)
+    if data is None:
+        return {"type": "input_file", "file_id": media.file_id} if home and media.file_id else None
+    mime = mime or _PDF
+    name = media.name or ("document.pdf" if mime == _PDF else "document")
+    return {"type": "input_file", "filename": name, "file_data": data_url(mime, data)}

@@ -1,0 +1,195 @@
+"""A whole reply ⇄ canonical. There is no clock here: a reply from abroad is created at 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.request import Finish, Reply, Usage
+from segue.wire.base import Projection
+from segue.wire.fields import JsonObject, list_of, object_or_none, string_or_none
+from segue.wire.openai_responses.calls import FUNCTIONS, relabelled
+from segue.wire.openai_responses.hosted import HOSTED
+from segue.wire.openai_responses.items import item_kind, parse_reply_items, render_reply_items
+from segue.wire.openai_responses.request import reading_of
+from segue.wire.openai_responses.shared import API, Spelling, made_id
+from segue.wire.openai_responses.typed import TYPED
+from segue.wire.overlay import rewritten
+
+__all__ = ["parse_reply", "render_reply"]
+
+# OAI-RESP-23
+_REASONS: dict[str, Finish] = {"max_output_tokens": "length", "content_filter": "filter", "steered": "pause"}
+_STATUSES: dict[str, Finish] = {
+    "incomplete": "length",
+    "failed": "error",
+    "cancelled": "error",
+    "in_progress": "pause",
+    "queued": "pause",
+}
+_INCOMPLETE: dict[Finish, str] = {"length": "max_output_tokens", "filter": "content_filter"}
+# Each of these items is one call.
+_CALLS = frozenset({*FUNCTIONS, *TYPED, *HOSTED})
+_REPLY_KEYS = frozenset({"id", "model", "output", "usage", "status", "incomplete_details", "error"})
+
+
+# ------------------------------------------------------------------------------------------------------------------ in
+
+
+def parse_reply(body: Mapping[str, Any]) -> Reply:
+    items = list_of(body.get("output"), "output")
+    model = string_or_none(body.get("model"))
+    blocks = parse_reply_items(items, reading_of(items, model, stored=body.get("store") is not False))
+    return Reply(
+        blocks,
+        finish=_parse_finish(body, blocks),
+        usage=_parse_usage(object_or_none(body.get("usage"))),
+        id=string_or_none(body.get("id")),
+        model=model,
+        native=Native(API, body),
+    )
+
+
+def _parse_finish(body: Mapping[str, Any], blocks: Sequence[Block]) -> Finish:
+    status = string_or_none(body.get("status")) or "completed"
+    if status == "incomplete":
+        reason = (object_or_none(body.get("incomplete_details")) or {}).get("reason")
+        return _REASONS.get(reason, "length") if isinstance(reason, str) else "length"
+    called = any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
+    return _STATUSES.get(status, "tool_calls" if called else "stop")
+
+
+def _parse_usage(usage: JsonObject | None) -> Usage | None:
+    if usage is None:
+        return None
+    read = object_or_none(usage.get("input_tokens_details")) or {}
+    written = object_or_none(usage.get("output_tokens_details")) or {}
+    return Usage(
+        input=_count(usage, "input_tokens"),
+        output=_count(usage, "output_tokens"),
+        cache_read=_count(read, "cached_tokens"),
+        cache_write=_count(read, "cache_write_tokens"),
+        reasoning=_count(written, "reasoning_tokens"),
+    )
+
+
+def _count(usage: JsonObject, key: str) -> int:
+    value = usage.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+# ----------------------------------------------------------------------------------------------------------------- out
+
+
+def render_reply(reply: Reply, projection: Projection) -> JsonObject:
+    out = Spelling(projection, reply.calls)
+    out.own_type = frozenset(out.calls)
+    home = out.home(reply.native)
+    if home is not None and home.intact:
+        return _render_at_home(reply, home.fragment, out)
+    body: JsonObject = {
+        "id": reply.id if reply.id and reply.id.startswith("resp_") else made_id("resp", *_said(reply)),
+        "object": "response",
+        "created_at": 0,
+        "status": _status(reply.finish),
+        "error": {"code": "server_error", "message": "the model's reply failed"} if reply.finish == "error" else None,
+        "incomplete_details": {"reason": _INCOMPLETE[reply.finish]} if reply.finish in _INCOMPLETE else None,
+        "instructions": None,
+        "metadata": {},
+        "model": reply.model or "",
+        "output": _render_output(reply, out),
+        "parallel_tool_calls": True,
+        "temperature": None,
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": None,
+    }
+    if reply.usage is not None:
+        body["usage"] = _render_usage(reply.usage)
+    if home is None:
+        return body
+    anew = {key: value for key, value in body.items() if key in _REPLY_KEYS and (key in home.fragment or value)}
+    return rewritten(home.fragment, anew, _REPLY_KEYS)
+
+
+def _render_at_home(reply: Reply, fragment: Mapping[str, Any], out: Spelling) -> JsonObject:
+    """The reply as it came, with other ids and names of calls where they have to be others."""
+    given = cast("list[JsonObject]", fragment["output"])
+    calls = iter(reply.calls)
+    items = [_respelled(item, next(calls), out) if item_kind(item) in _CALLS else item for item in given]
+    same = all(a is b for a, b in zip(items, given, strict=True))
+    return cast("JsonObject", fragment) if same else {**fragment, "output": items}
+
+
+def _respelled(item: JsonObject, call: ToolCall, out: Spelling) -> JsonObject:
+    return item if call.kind == "hosted" else relabelled(item, call, out)
+
+
+def _said(reply: Reply) -> list[str]:
+    return [reply.id or "", reply.model or "", reply.text, reply.thinking, *(call.id for call in reply.calls)]
+
+
+def _status(finish: Finish) -> str:
+    return "failed" if finish == "error" else "incomplete" if finish in _INCOMPLETE else "completed"
+
+
+def _render_output(reply: Reply, out: Spelling) -> list[JsonObject]:
+    """Items with the ids that clients want: made up, and never taken for the provider's own when they come back."""
+    items: list[JsonObject] = []
+    seed = _said(reply)
+    texts: list[Text] = []
+    state = "incomplete" if reply.finish in _INCOMPLETE else "completed"
+    for index, block in enumerate(reply.blocks):
+        if isinstance(block, Text):
+            texts.append(block)
+            if index + 1 < len(reply.blocks) and isinstance(reply.blocks[index + 1], Text):
+                continue
+            items.append(_message(texts, made_id("msg", *seed, str(index)), state))
+            texts = []
+        else:
+            items += _render_item(block, made_id("", *seed, str(index)), state, out)
+    return items
+
+
+def _message(texts: Sequence[Text], item_id: str, state: str) -> JsonObject:
+    parts: list[JsonObject] = [
+        {"type": "refusal", "refusal": text.text}
+        if text.refusal
+        else {"type": "output_text", "text": text.text, "annotations": []}
+        for text in texts
+    ]
+    return {"id": item_id, "type": "message", "role": "assistant", "status": state, "content": parts}
+
+
+def _render_item(block: Block, suffix: str, state: str, out: Spelling) -> list[JsonObject]:
+    home = out.home(block.native) is not None
+    if isinstance(block, Thinking):
+        summary = [{"type": "summary_text", "text": block.text}] if block.text else []
+        return [{"id": f"rs{suffix}", "type": "reasoning", "summary": summary}] if summary else []
+    if isinstance(block, ToolResponse) or (isinstance(block, ToolCall) and block.kind == "hosted"):
+        if home:
+            return render_reply_items([block], out)
+        out.report.add("dropped", "a tool run by the provider can't be shown here", subject=block.name)
+        return []
+    if not isinstance(block, ToolCall) or home:
+        return render_reply_items([block], out) if home else [_message([_words(block, out)], f"msg{suffix}", state)]
+    (item,) = render_reply_items([block], out)
+    prefix = "ctc" if item["type"] == "custom_tool_call" else "fc"
+    named: JsonObject = {"id": f"{prefix}{suffix}", **item}
+    return [named if prefix == "ctc" else {**named, "status": state}]
+
+
+def _words(block: Block, out: Spelling) -> Text:
+    (item,) = render_reply_items([block], out)
+    return Text(str(item["content"]))
+
+
+def _render_usage(usage: Usage) -> JsonObject:
+    return {
+        "input_tokens": usage.input,
+        "input_tokens_details": {"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write},
+        "output_tokens": usage.output,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning},
+        "total_tokens": usage.input + usage.output,
+    }

@@ -1,0 +1,243 @@
+"""A whole request body ⇄ a canonical request: instructions, items, tools, and the options around them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from segue.canonical.blocks import Native, Text, ToolCall, calls_of
+from segue.canonical.ids import raw_id_or_none
+from segue.canonical.pairing import pair
+from segue.canonical.request import Request, Tool
+from segue.errors import InputError
+from segue.models import identify
+from segue.render.transcript import Transcript
+from segue.wire.base import Projection
+from segue.wire.fields import JsonObject, kind_of, list_of, object_or_none, string_or_none
+from segue.wire.openai import is_openai
+from segue.wire.openai_responses.calls import FUNCTIONS, OUTPUTS
+from segue.wire.openai_responses.items import ITEM_KEYS, parse_items, render_messages
+from segue.wire.openai_responses.options import (
+    OPTION_KEYS,
+    lawful_options,
+    parse_options,
+    render_options,
+    respelled_choice,
+)
+from segue.wire.openai_responses.shared import API, Reading, Spelling
+from segue.wire.openai_responses.tools import (
+    DECLARING,
+    bare_names,
+    declared_in_items,
+    parse_tools,
+    render_tools,
+    respelled_tools,
+)
+from segue.wire.openai_responses.typed import TYPED
+from segue.wire.overlay import laid_over
+from segue.wire.schema import fitted_format, rules
+
+__all__ = ["BODY_KEYS", "ITEM_KEYS", "parse_request", "reading_of", "render_request"]
+
+# `prompt` and what it stands for is held by the provider; it is named in `continues`.
+BODY_KEYS = OPTION_KEYS | {"model", "input", "instructions", "tools", "previous_response_id", "conversation", "prompt"}
+
+
+# ------------------------------------------------------------------------------------------------------------------ in
+
+
+def parse_request(body: Mapping[str, Any]) -> Request:
+    model = string_or_none(body.get("model"))
+    items = _items(body)
+    declared = [] if body.get("tools") is None else parse_tools(body["tools"])
+    names = {tool.name for tool in declared}
+    declared += [tool for tool in declared_in_items(items) if tool.name not in names]
+    reading = reading_of(items, model, names=bare_names(declared), stored=body.get("store") is not False)
+    return Request(
+        pair(parse_items(items, reading)),
+        system=_parse_instructions(body.get("instructions")),
+        tools=tuple(declared),
+        options=parse_options(body),
+        model=model,
+        continues=_held_elsewhere(body, items),
+        native=Native(API, body),
+    )
+
+
+def _items(body: Mapping[str, Any]) -> Sequence[object]:
+    given = body.get("input")
+    if isinstance(given, str):
+        return [{"role": "user", "content": given}]
+    if given is None:
+        if not any(body.get(key) for key in ("previous_response_id", "conversation", "prompt")):
+            raise InputError("a string or a list of items was expected", path="input")
+        return []
+    if not isinstance(given, list):
+        raise InputError(f"a string or a list of items was expected, not {kind_of(given)}", path="input")
+    return cast("list[object]", given)
+
+
+def reading_of(
+    items: Sequence[object], model: str | None, *, stored: bool, names: dict[str, str] | None = None
+) -> Reading:
+    """What has to be known of all items before one of them is read."""
+    called: set[str | None] = set()
+    answered: set[str | None] = set()
+    hosted: set[str] = set()
+    for item in filter(None, map(object_or_none, items)):
+        kind, call_id = str(item.get("type")), raw_id_or_none(item.get("call_id"))
+        if kind in OUTPUTS:
+            answered.add(call_id or raw_id_or_none(item.get("id")))
+        elif kind in TYPED and TYPED[kind].hosted(item):
+            hosted.update([call_id] if call_id is not None else [])
+        elif kind in FUNCTIONS or kind in TYPED:
+            called.add(call_id)
+    return Reading(
+        model,
+        stored,
+        names or {},
+        frozenset(hosted),
+        answered=None not in called and called <= answered,
+    )
+
+
+def _held_elsewhere(body: Mapping[str, Any], items: Sequence[object]) -> str | None:
+    """What the body goes on from and does not hold."""
+    conversation = body.get("conversation")
+    held = body.get("previous_response_id") or (object_or_none(conversation) or {}).get("id") or conversation
+    prompt = (object_or_none(body.get("prompt")) or {}).get("id")
+    if held or prompt:
+        return held if isinstance(held, str) else prompt if isinstance(prompt, str) else "a stored conversation"
+    named = [item["id"] for item in filter(None, map(object_or_none, items)) if _is_reference(item)]
+    return f"the stored item {named[0]}" if named else None
+
+
+def _is_reference(item: JsonObject) -> bool:
+    kind = item.get("type", "message" if "role" in item else "item_reference")
+    return kind == "item_reference" and isinstance(item.get("id"), str)
+
+
+def _parse_instructions(value: object) -> tuple[Text, ...]:
+    if value is None or value == "":
+        return ()
+    if isinstance(value, str):
+        return (Text(value),)
+    # A list of items is how a reply repeats them.
+    messages = parse_items(list_of(value, "instructions"), Reading(), "instructions")
+    return tuple(
+        Text(block.text, native=block.native)
+        for message in messages
+        for block in message.blocks
+        if isinstance(block, Text)
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------------- out
+
+
+def render_request(transcript: Transcript, projection: Projection) -> JsonObject:
+    said: Mapping[str, Any] = {}
+    if transcript.home and transcript.request.native is not None:
+        said = transcript.request.native.fragment
+    calls = [call for message in transcript.messages for call in calls_of(message)]
+    out = Spelling(projection, calls, stored=said.get("store") is not False)
+    items = render_messages(transcript.messages, out)
+    if transcript.home:
+        return _render_at_home(transcript, said, items, out)
+    tools = render_tools(transcript.tools, _used(transcript, calls), out)
+    declared = frozenset(tool.name for tool in transcript.tools) if tools else frozenset[str]()
+    options = transcript.options
+    if not is_openai(transcript.request.native):
+        form = fitted_format(options.response_format, rules.OPENAI, out.report, strict=rules.OPENAI_STRICT)
+        options = msgspec.structs.replace(options, response_format=form)
+    options = lawful_options(options, identify(transcript.model), declared, out.report)
+    words = render_options(options, out.spell, _custom_names(transcript.tools), {})
+    body: JsonObject = {} if transcript.model is None else {"model": transcript.model}
+    instructions = _render_instructions(transcript.system)
+    if instructions:
+        body["instructions"] = instructions
+    body["input"] = items
+    if tools:
+        body["tools"] = tools
+    return body | words
+
+
+def _used(transcript: Transcript, calls: Sequence[ToolCall]) -> frozenset[str]:
+    choice = transcript.options.tool_choice
+    return frozenset({call.name for call in calls} | ({choice.name} if choice is not None and choice.name else set()))
+
+
+def _custom_names(tools: Sequence[Tool]) -> frozenset[str]:
+    return frozenset(tool.name for tool in tools if tool.kind == "custom")
+
+
+def _render_instructions(system: Sequence[Text]) -> str:
+    return "\n\n".join(block.text for block in system if block.text)
+
+
+def _render_at_home(
+    transcript: Transcript, said: Mapping[str, Any], items: list[JsonObject], out: Spelling
+) -> JsonObject:
+    """The body as it came, with what changed laid over it."""
+    body = _lay_options(transcript, said, out)
+    # A list is how a reply repeats them; a request is refused with one.
+    if transcript.system != transcript.request.system or isinstance(said.get("instructions"), list):
+        body["instructions"] = _render_instructions(transcript.system)
+    if not isinstance(said.get("input"), str) or items != _items(said):
+        _lay_list(body, "input", _with_respelled_tools(items, transcript.tools, out))
+    if isinstance(said.get("tools"), list):
+        _lay_list(body, "tools", respelled_tools(said["tools"], out.spell))
+    choice = object_or_none(body.get("tool_choice"))
+    if choice is not None and choice.get("type") == "allowed_tools":
+        body["tool_choice"] = respelled_choice(choice, out.spell)
+    return body
+
+
+def _with_respelled_tools(items: list[JsonObject], tools: Sequence[Tool], out: Spelling) -> list[JsonObject]:
+    """The items, with names in the declarations that some hold as the API takes them."""
+    if not any(tool.extra and "declared_in" in tool.extra for tool in tools):
+        return items
+    return [_respelled_item(item, out) for item in items]
+
+
+def _respelled_item(item: JsonObject, out: Spelling) -> JsonObject:
+    given = item.get("tools")
+    if item.get("type") not in DECLARING or not isinstance(given, list):
+        return item
+    spelled = respelled_tools(cast("list[Any]", given), out.spell)
+    same = all(a is b for a, b in zip(spelled, cast("list[Any]", given), strict=True))
+    return item if same else {**item, "tools": spelled}
+
+
+def _lay_list(body: JsonObject, key: str, items: list[Any]) -> None:
+    """Replaces a list only where one of its items is another object than before."""
+    given = cast("list[object]", body[key]) if isinstance(body.get(key), list) else None
+    if given is not None and len(given) == len(items) and all(a is b for a, b in zip(items, given, strict=True)):
+        return
+    if items or given is not None or key in body:
+        body[key] = items
+
+
+def _lay_options(transcript: Transcript, said: Mapping[str, Any], out: Spelling) -> JsonObject:
+    request = transcript.request
+    declared = frozenset(tool.name for tool in request.tools if tool.kind != "hosted")
+    custom = _custom_names(request.tools)
+    options = transcript.options
+    if transcript.model != request.model:
+        everything = declared | {tool.name for tool in request.tools}
+        options = lawful_options(options, identify(transcript.model), everything, out.report)
+    before = render_options(request.options, str, custom, said)
+    after = render_options(options, lambda name: out.spell(name) if name in declared else name, custom, said)
+    if request.model is not None:
+        before["model"] = request.model
+    if transcript.model is not None:
+        after["model"] = transcript.model
+    body = laid_over(said, before, after)
+    for key in ("reasoning", "text"):
+        inner = object_or_none(said.get(key))
+        if inner is not None and before.get(key) != after.get(key):
+            kept = laid_over(inner, before.get(key, {}), after.get(key, {}))
+            body = {**body, key: kept} if kept else {name: value for name, value in body.items() if name != key}
+    return body

@@ -1,0 +1,103 @@
+"""What every module of this wire knows: its name, which item ids go back, two-part tool names, and one rendering."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from segue.canonical.blocks import Native, ToolCall
+from segue.canonical.ids import short_hash
+from segue.wire.base import Projection
+from segue.wire.fields import JsonObject
+
+__all__ = ["API", "JOINT", "PROVIDER", "Reading", "Spelling", "joined_name", "lawful_id", "made_id", "split_name"]
+
+API = "openai-responses"
+PROVIDER = "openai"
+
+# ------------------------------------------------------------------------------------------------------------ item ids
+
+_FORM = re.compile(r"[A-Za-z0-9_-]{1,64}")
+# OAI-RESP-02, OAI-RESP-03
+_PREFIXES = {"function_call": "fc", "reasoning": "rs", "message": "msg"}
+_MADE = "hist"
+
+
+def lawful_id(kind: str, item_id: object) -> bool:
+    """Whether the API takes an item back under this id. One that segue made up for a client is unknown there."""
+    if not isinstance(item_id, str) or not _FORM.fullmatch(item_id):
+        return False
+    return item_id.startswith(_PREFIXES.get(kind, "")) and item_id.split("_")[1:2] != [_MADE]
+
+
+def made_id(prefix: str, *said: str) -> str:
+    """An id for a client that wants one: the same for the same words, and told from the provider's own."""
+    return f"{prefix}_{_MADE}_{short_hash('|'.join(said))}"
+
+
+# --------------------------------------------------------------------------------------------------------------- names
+
+JOINT = "::"
+
+
+def joined_name(namespace: str, name: str) -> str:
+    """The one name of a tool in a namespace. The joint is lawful in neither part, so it can be taken apart again."""
+    return f"{namespace}{JOINT}{name}"
+
+
+def split_name(name: str) -> tuple[str | None, str]:
+    """Namespace, if any, and name."""
+    namespace, joint, bare = name.partition(JOINT)
+    return (namespace, bare) if joint else (None, name)
+
+
+# ------------------------------------------------------------------------------------------------------ in, and out
+
+
+class Reading(Struct):
+    """What the items of one body are read with.
+
+    `names` leads from a bare name to the joined one where only one namespace has such a tool; `hosted` are the calls
+    that the provider runs although their output is an item of its own; `answered`: every call has an output that names
+    it, so that one which names none answers nothing.
+    """
+
+    model: str | None = None
+    stored: bool = True
+    names: dict[str, str] = {}
+    hosted: frozenset[str] = frozenset()
+    answered: bool = False
+    seen: set[str] = set()
+
+    def takes_id(self, kind: str, item: JsonObject) -> bool:
+        """Whether an item may go back under the id it has, if it has one. OAI-RESP-13: each id once."""
+        item_id = item.get("id")
+        if item_id is None:
+            return True
+        known = item_id in self.seen if isinstance(item_id, str) else False
+        if isinstance(item_id, str):
+            self.seen.add(item_id)
+        return lawful_id(kind, item_id) and not known
+
+
+class Spelling:
+    """One rendering: the target's ids and names, the calls by id, and the item ids that are taken."""
+
+    __slots__ = ("calls", "fetch", "ids", "own_type", "report", "spell", "stored", "used")
+
+    def __init__(self, projection: Projection, calls: Iterable[ToolCall] = (), *, stored: bool = True) -> None:
+        self.ids = projection.ids
+        self.spell = projection.names.render
+        self.report = projection.report
+        self.fetch = projection.fetch
+        self.stored = stored
+        self.calls = {call.id: call for call in calls}
+        self.own_type: frozenset[str] = frozenset()
+        self.used: set[str] = set()
+
+    @staticmethod
+    def home(native: Native | None) -> Native | None:
+        """The native fragment if it is this very API's."""
+        return native if native is not None and native.api == API else None

@@ -1,0 +1,185 @@
+"""Tool declarations ⇄ `Tool`. A namespace holds tools, and so do items: each of them counts as declared.
+
+At home the list stays as it came; only names that the API refuses are written anew in it. Tools that were declared in
+an item (`declared_in`) go home with that item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from segue.canonical.blocks import Native
+from segue.canonical.request import Tool
+from segue.errors import InputError
+from segue.render.report import Report
+from segue.wire.fields import JsonObject, flag_or_none, kind_of, list_of, object_of, object_or_none, string_or_none
+from segue.wire.openai import is_openai
+from segue.wire.openai_responses.shared import API, JOINT, Spelling, joined_name, split_name
+from segue.wire.schema import fitted_tool, rules
+from segue.wire.tools import object_schema
+
+__all__ = ["DECLARING", "bare_names", "declared_in_items", "parse_tools", "render_tools", "respelled_tools"]
+
+_KINDS = ("function", "custom")
+# As on the Chat API; only bodies from abroad are held to it.
+_LIMIT = 128
+DECLARING = ("additional_tools", "tool_search_output")
+
+
+# ------------------------------------------------------------------------------------------------------------------ in
+
+
+def parse_tools(value: object, path: str = "tools", *, within: str | None = None) -> list[Tool]:
+    """All tools of a list; `within` is the type of the item that declares them."""
+    tools: list[Tool] = []
+    for index, item in enumerate(list_of(value, path)):
+        try:
+            tools += _parse_entry(object_of(item), None, {"declared_in": within} if within else None)
+        except InputError as error:
+            raise error.under(f"{path}[{index}]") from None
+    return tools
+
+
+def declared_in_items(items: Iterable[object]) -> Iterator[Tool]:
+    """The tools that items make available."""
+    for index, value in enumerate(items):
+        item = object_or_none(value) or {}
+        if item.get("type") in DECLARING and isinstance(item.get("tools"), list):
+            yield from parse_tools(item["tools"], f"input[{index}].tools", within=item["type"])
+
+
+def bare_names(tools: Sequence[Tool]) -> dict[str, str]:
+    """From a bare name to the joined one, where no other tool is called so."""
+    plain = {tool.name for tool in tools if JOINT not in tool.name}
+    found: dict[str, list[str]] = {}
+    for tool in tools:
+        namespace, bare = split_name(tool.name)
+        if namespace is not None and bare not in plain and tool.name not in found.setdefault(bare, []):
+            found[bare].append(tool.name)
+    return {bare: names[0] for bare, names in found.items() if len(names) == 1}
+
+
+def _parse_entry(entry: JsonObject, namespace: str | None, extra: JsonObject | None) -> Iterator[Tool]:
+    kind = entry.get("type", "function")
+    if not isinstance(kind, str):
+        raise InputError(f"a tool's type must be a string, not {kind_of(kind)}", path="type")
+    if kind == "namespace":
+        name = _name(entry)
+        for index, inner in enumerate(list_of(entry.get("tools"), "tools")):
+            try:
+                yield from _parse_entry(object_of(inner), name, extra)
+            except InputError as error:
+                raise error.under(f"tools[{index}]") from None
+    elif kind not in _KINDS:
+        told = string_or_none(entry.get("server_label")) or kind
+        yield Tool(told, kind="hosted", native=Native(API, entry), extra=extra)
+    else:
+        yield _parse_own(entry, kind, namespace, extra)
+
+
+def _parse_own(entry: JsonObject, kind: str, namespace: str | None, extra: JsonObject | None) -> Tool:
+    # A nested declaration is the Chat API's form, clear enough to be read.
+    nested = object_or_none(entry.get(kind)) if "name" not in entry else None
+    detail = entry if nested is None else nested
+    name = _name(detail)
+    intact = nested is None and "type" in entry
+    form = object_or_none(detail.get("format")) or {}
+    grammar = object_or_none(form.get("grammar")) or form
+    bound = {key: grammar[key] for key in ("syntax", "definition") if key in grammar}
+    return Tool(
+        name if namespace is None else joined_name(namespace, name),
+        string_or_none(detail.get("description")),
+        object_or_none(detail.get("parameters")),
+        kind="custom" if kind == "custom" else "function",
+        strict=flag_or_none(detail.get("strict")),
+        grammar=bound or None,
+        native=Native(API, entry, intact),
+        extra=extra,
+    )
+
+
+def _name(entry: JsonObject) -> str:
+    name = entry.get("name")
+    if not isinstance(name, str):
+        raise InputError(f"a tool's name was expected, not {kind_of(name)}", path="name")
+    return name
+
+
+# ----------------------------------------------------------------------------------------------------------------- out
+
+
+def render_tools(tools: Sequence[Tool], used: frozenset[str], out: Spelling) -> list[JsonObject]:
+    """Declarations written anew, or as they were where this API wrote them. `used` tools come first at the limit."""
+    fitting: list[Tool] = []
+    for tool in tools:
+        own = tool.native is not None and tool.native.api == API
+        if own and tool.extra is not None and "declared_in" in tool.extra:
+            continue
+        if tool.kind == "hosted" and not own:
+            out.report.add("tools", "a tool that only its own API defines can't be declared here", subject=tool.name)
+        else:
+            fitting.append(tool)
+    return [_render_tool(tool, out) for tool in _within_limit(fitting, used, out.report)]
+
+
+def _within_limit(tools: Sequence[Tool], used: frozenset[str], report: Report) -> Sequence[Tool]:
+    if len(tools) <= _LIMIT:
+        return tools
+    ranked = sorted(range(len(tools)), key=lambda index: tools[index].name not in used)
+    kept = frozenset(ranked[:_LIMIT])
+    for index, tool in enumerate(tools):
+        if index not in kept:
+            report.add("tools", f"more than {_LIMIT} tools: this one is not declared", subject=tool.name)
+    return [tool for index, tool in enumerate(tools) if index in kept]
+
+
+def _render_tool(tool: Tool, out: Spelling) -> JsonObject:
+    native = out.home(tool.native)
+    if tool.kind == "hosted" and native is not None:
+        return cast("JsonObject", native.fragment)
+    name = out.spell(tool.name)
+    if native is not None and native.intact:
+        return _with_name(cast("JsonObject", native.fragment), name)
+    if tool.kind == "function" and not is_openai(tool.native):
+        parameters, strict = fitted_tool(tool, rules.OPENAI, out.report, strict=rules.OPENAI_STRICT)
+        tool = replace(tool, parameters=parameters, strict=strict)
+    return _declaration(tool, name)
+
+
+def _declaration(tool: Tool, name: str) -> JsonObject:
+    entry: JsonObject = {"type": tool.kind, "name": name}
+    if tool.description is not None:
+        entry["description"] = tool.description
+    if tool.kind == "custom":
+        return entry if tool.grammar is None else {**entry, "format": {"type": "grammar", **tool.grammar}}
+    entry["parameters"] = object_schema(tool.parameters)
+    # Left out, it would mean: strict where the schema allows it.
+    entry["strict"] = bool(tool.strict)
+    return entry
+
+
+def _with_name(entry: JsonObject, name: str) -> JsonObject:
+    return entry if entry.get("name") == name else {**entry, "name": name}
+
+
+def respelled_tools(entries: Sequence[Any], spell: Callable[[str], str], namespace: str | None = None) -> list[Any]:
+    """The list with each name as the API takes it and each declaration in its form; the same objects where it can."""
+    return [_respelled(object_or_none(entry) or {}, spell, namespace) for entry in entries]
+
+
+def _respelled(entry: JsonObject, spell: Callable[[str], str], namespace: str | None) -> JsonObject:
+    kind = entry.get("type", "function")
+    if kind == "namespace" and isinstance(entry.get("tools"), list):
+        given = cast("list[Any]", entry["tools"])
+        inner = respelled_tools(given, spell, _name(entry))
+        return entry if all(a is b for a, b in zip(inner, given, strict=True)) else {**entry, "tools": inner}
+    if kind not in _KINDS:
+        return entry
+    tool = _parse_own(entry, kind, namespace, None)
+    _, name = split_name(spell(tool.name))
+    if tool.native is not None and not tool.native.intact:
+        return _declaration(tool, name)
+    return _with_name(entry, name)

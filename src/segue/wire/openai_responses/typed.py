@@ -1,0 +1,138 @@
+"""Calls that have an item type of their own, and whose output is another item: one row for each.
+
+A row says which tool such a call is to the rest of the world, what it was given and what came back. A pair goes home
+in its own type as long as both halves are what they were, or the row knows how to write an output (`answer`); else
+both go as a function's call and output, which the API takes for any tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from msgspec import Struct
+
+from segue.canonical.blocks import Block, Text, ToolResponse
+from segue.wire.fields import JsonObject, object_or_none, string_or_none
+from segue.wire.openai_responses.parts import parse_image_url
+
+__all__ = ["TYPED", "TYPE_OF_OUTPUT", "TypedCall"]
+
+
+def _never(_item: JsonObject) -> bool:
+    return False
+
+
+def _always(_item: JsonObject) -> bool:
+    return True
+
+
+class TypedCall(Struct, frozen=True):
+    """`hosted` tells calls that the provider runs itself; `named` types can't be sent without their item id."""
+
+    output: str
+    tool: str
+    arguments: Callable[[JsonObject], Any]
+    content: Callable[[JsonObject], tuple[Block, ...]]
+    failed: Callable[[JsonObject], bool] = _never
+    hosted: Callable[[JsonObject], bool] = _never
+    answer: Callable[[ToolResponse, str], JsonObject] | None = None
+    named: bool = False
+
+
+def _key(name: str) -> Callable[[JsonObject], Any]:
+    return lambda item: item.get(name, {})
+
+
+def _keys(*names: str) -> Callable[[JsonObject], Any]:
+    return lambda item: {name: item[name] for name in names if name in item}
+
+
+def _words(name: str) -> Callable[[JsonObject], tuple[Block, ...]]:
+    return lambda item: (Text(string_or_none(item.get(name)) or ""),)
+
+
+# ------------------------------------------------------------------------------------------------------ what came back
+
+
+def _screenshot(item: JsonObject) -> tuple[Block, ...]:
+    shot = object_or_none(item.get("output")) or {}
+    picture = parse_image_url(shot, shot.get("image_url"), intact=False)
+    return () if picture is None else (picture,)
+
+
+def _entries(value: object) -> list[JsonObject]:
+    return [object_or_none(entry) or {} for entry in cast("list[object]", value)] if isinstance(value, list) else []
+
+
+def _shell_output(item: JsonObject) -> tuple[Block, ...]:
+    told: list[str] = []
+    for entry in _entries(item.get("output")):
+        told += [text for key in ("stdout", "stderr") if (text := string_or_none(entry.get(key)))]
+        outcome = object_or_none(entry.get("outcome")) or {}
+        if outcome.get("type") == "timeout":
+            told.append("[timed out]")
+        elif outcome.get("exit_code"):
+            told.append(f"[exit code {outcome['exit_code']}]")
+    return (Text("\n".join(told)),)
+
+
+def _shell_answer(response: ToolResponse, text: str) -> JsonObject:
+    code = 0 if response.outcome is None else 1
+    return {"output": [{"stdout": text, "stderr": "", "outcome": {"type": "exit", "exit_code": code}}]}
+
+
+def _patch_answer(response: ToolResponse, text: str) -> JsonObject:
+    return {"status": "completed" if response.outcome is None else "failed", "output": text}
+
+
+def _found_tools(item: JsonObject) -> tuple[Block, ...]:
+    names = [name for entry in _entries(item.get("tools")) if (name := string_or_none(entry.get("name")))]
+    return (Text(f"[tools found: {', '.join(names) or 'none'}]"),)
+
+
+def _texts(item: JsonObject) -> tuple[Block, ...]:
+    return tuple(Text(text) for entry in _entries(item.get("output")) if (text := string_or_none(entry.get("text"))))
+
+
+# --------------------------------------------------------------------------------------------------------------- whose
+
+
+def _in_container(item: JsonObject) -> bool:
+    return (object_or_none(item.get("environment")) or {}).get("type") == "container_reference"
+
+
+def _on_server(item: JsonObject) -> bool:
+    return item.get("execution") == "server" or not item.get("call_id")
+
+
+TYPED: dict[str, TypedCall] = {
+    "computer_call": TypedCall("computer_call_output", "computer", _keys("action", "actions"), _screenshot, named=True),
+    "local_shell_call": TypedCall(
+        "local_shell_call_output",
+        "local_shell",
+        _key("action"),
+        _words("output"),
+        answer=lambda _response, text: {"output": text},
+        named=True,
+    ),
+    "shell_call": TypedCall(
+        "shell_call_output", "shell", _key("action"), _shell_output, hosted=_in_container, answer=_shell_answer
+    ),
+    "apply_patch_call": TypedCall(
+        "apply_patch_call_output",
+        "apply_patch",
+        _key("operation"),
+        _words("output"),
+        failed=lambda item: item.get("status") == "failed",
+        answer=_patch_answer,
+    ),
+    "tool_search_call": TypedCall(
+        "tool_search_output", "tool_search", _key("arguments"), _found_tools, hosted=_on_server
+    ),
+    "program": TypedCall("program_output", "program", _keys("code"), _words("result"), hosted=_always),
+    "multi_agent_call": TypedCall(
+        "multi_agent_call_output", "multi_agent", _keys("action", "arguments"), _texts, hosted=_always
+    ),
+}
+TYPE_OF_OUTPUT = {row.output: kind for kind, row in TYPED.items()}

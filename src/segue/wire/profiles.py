@@ -1,0 +1,150 @@
+"""Servers that speak `openai-chat` with rules of their own (COMP-*), as differences from the plain wire.
+
+A profile is data: which columns of the demands and which fields of the dialect are others. `_PLAIN` holds for each of
+them: a server that knows the common wire, and nothing that only OpenAI has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from segue.errors import InputError
+from segue.models import Model
+from segue.render.demands import Demands
+from segue.wire.base import Wire
+from segue.wire.idmap import IdScheme, kimi_scheme, mistral_scheme
+from segue.wire.openai_chat import OPENAI_DIALECT, make_wire
+
+__all__ = ["PROFILES", "Profile", "profiled"]
+
+Row = Mapping[str, Any]
+
+
+def _nothing_more(_model: Model) -> Row:
+    return {}
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """`dialect` and `demands` name what differs; `by_model` those columns that follow the model, `ids` its scheme."""
+
+    dialect: Row = {}
+    demands: Row = {}
+    by_model: Callable[[Model], Row] = _nothing_more
+    ids: Callable[[Model], IdScheme] = OPENAI_DIALECT.ids
+
+
+_IDS = {"kimi": kimi_scheme(), "mistral": mistral_scheme()}
+
+
+def _ids_of_family(model: Model) -> IdScheme:
+    """Where a server hands ids on to the template of the model it runs, they are that model's own (KIM-01, COMP-15)."""
+    own = model.family in _IDS and model.line != "k3"
+    return _IDS[model.family] if own else OPENAI_DIALECT.ids(model)
+
+
+def _where_models_reason(model: Model) -> Row:
+    """COMP-02: reasoning goes back to models that have it, at home."""
+    reasons = model.thinking or model.name.rsplit("/", 1)[-1].startswith("gpt-oss") or model.family == "qwen"
+    return {"reasoning": "none" if reasons else "refused"}
+
+
+def _sealed_for_gemini(model: Model) -> Row:
+    """COMP-21: every message with calls has its signature; GEM-17 has one for those without."""
+    if model.family != "gemini" or not model.at_least(3):
+        return {}
+    row = {"reasoning": "plain", "reasoning_on_calls": "always"}
+    return {**row, "placeholder_signature": "skip_thought_signature_validator"}
+
+
+_PLAIN = Profile(
+    {
+        "developer": False,
+        "custom_tools": False,
+        "old_calls": False,
+        "refusals": False,
+        "media": frozenset({"image"}),
+        "limit_key": "max_tokens",
+        "description_limit": None,
+        "strict_schemas": None,
+    },
+    {
+        "loose_without_id": False,
+        "later_system": "text",
+        "reasoning_refuses_tools": False,
+        "media_human": frozenset({"image"}),
+    },
+)
+_MEDIA = frozenset({"image", "audio", "document"})
+_FIREWORKS = (
+    "model messages tools tool_choice parallel_tool_calls functions function_call max_tokens max_completion_tokens "
+    "temperature top_p top_k min_p typical_p frequency_penalty presence_penalty repetition_penalty n stop stream seed "
+    "logprobs top_logprobs logit_bias echo echo_last ignore_eos response_format reasoning_effort reasoning_history "
+    "thinking mirostat_target mirostat_lr prompt_truncate_len context_length_exceeded_behavior speculation prediction "
+    "metadata user raw_output perf_metrics_in_response return_token_ids prompt_cache_key prompt_cache_isolation_key"
+)
+
+
+def _keys_of_messages(words: str) -> Mapping[str, frozenset[str]]:
+    return dict.fromkeys(("system", "user", "assistant", "tool"), frozenset(words.split()))
+
+
+PROFILES: Mapping[str, Profile] = {
+    # COMP-01, COMP-02; `name` is documented to be refused.
+    "groq": Profile(
+        {"known_keys": _keys_of_messages("role content tool_calls tool_call_id reasoning")},
+        by_model=_where_models_reason,
+    ),
+    # COMP-04
+    "cerebras": Profile({"known_keys": _keys_of_messages("role content name tool_calls tool_call_id reasoning")}),
+    # COMP-05
+    "xai": Profile({"empty_content": ""}),
+    # COMP-09, COMP-10
+    "minimax": Profile({"arguments": "json", "parameters_wanted": True}),
+    # COMP-11
+    "z.ai": Profile({}, {"unique_ids": "conversation", "first": "human", "human_wanted": True}),
+    # COMP-12: the object itself is wanted by its own `/api/chat`; `/v1` takes a string that holds one.
+    "ollama": Profile({"arguments": "object"}, ids=_ids_of_family),
+    # COMP-14, COMP-15
+    "vllm": Profile({"arguments": "json"}, ids=_ids_of_family),
+    # COMP-17, COMP-18
+    "llama.cpp": Profile(
+        {"arguments": "json", "template_options": True},
+        {"ending": "prefill", "prefill_while_reasoning": False},
+        ids=_ids_of_family,
+    ),
+    # COMP-21
+    "openrouter": Profile(
+        {"developer": True, "media": _MEDIA, "sealed_reasoning": True},
+        {"later_system": "developer", "media_human": _MEDIA},
+        by_model=_sealed_for_gemini,
+    ),
+    # COMP-23
+    "fireworks": Profile(
+        {
+            "known_keys": {
+                "body": frozenset(_FIREWORKS.split()),
+                **_keys_of_messages("role content reasoning_content tool_calls tool_call_id"),
+            }
+        }
+    ),
+}
+
+
+@cache
+def profiled(name: str) -> Wire:
+    """`openai-chat` as this server speaks it."""
+    profile = PROFILES.get(name)
+    if profile is None:
+        raise InputError(f"{name!r} is not a known profile; known are {', '.join(PROFILES)}", path="profile")
+
+    def demands(model: Model) -> Demands:
+        own = {"own_id": profile.ids(model).lawful}
+        row = {**_PLAIN.demands, **profile.demands, **profile.by_model(model), **own}
+        return msgspec.structs.replace(OPENAI_DIALECT.demands(model), **row)
+
+    fields = {**_PLAIN.dialect, **profile.dialect, "demands": demands, "ids": profile.ids}
+    return make_wire(msgspec.structs.replace(OPENAI_DIALECT, **fields))

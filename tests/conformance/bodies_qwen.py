@@ -1,0 +1,81 @@
+"""Bodies for Qwen on DashScope: each row breaks one rule, of its own or shared with Chat Completions."""
+
+from __future__ import annotations
+
+from .bodies_chat import IMAGE, SYSTEM, USER, asks, body, call, result, tool
+from .case import Body, Case
+
+ANSWER: Body = {"role": "assistant", "content": "a"}
+HISTORY = (asks(), result())
+OK = body(*HISTORY)
+ARGUMENTS = ("messages[1].tool_calls[0].function.arguments",)
+
+
+def with_arguments(arguments: object) -> Body:
+    return body(asks(call(arguments=arguments)), result())
+
+
+CASES = (
+    Case("QWEN-01", "user too early", body(asks(), USER), OK, ("messages[1].tool_calls[0]",)),
+    Case(
+        "QWEN-01",
+        "at the end",
+        body(asks(call("a"), call("b")), result("a")),
+        body(asks(call("a"), call("b")), result("b"), result("a")),
+        ("messages[1].tool_calls[1]",),
+    ),
+    Case("QWEN-01", "system inside", body(asks(), SYSTEM, result()), OK, ("messages[2]",)),
+    Case("QWEN-01", "no id", body(asks(call("")), USER), OK, ("messages[1].tool_calls[0].id",)),
+    Case("QWEN-02", "no call", body(result()), OK, ("messages[1]",)),
+    Case(
+        "QWEN-02",
+        "after the answer",
+        body(*HISTORY, ANSWER, result()),
+        body(*HISTORY, ANSWER, *HISTORY),
+        ("messages[4]",),
+    ),
+    Case("QWEN-02", "other id", body(*HISTORY, result("x")), OK, ("messages[3].tool_call_id",)),
+    Case("QWEN-02", "no id", body(*HISTORY, result(None)), OK, ("messages[3].tool_call_id",)),
+    Case("QWEN-03", "cut off", with_arguments('{"a":'), with_arguments('{"a": 1}'), ARGUMENTS),
+    Case("QWEN-03", "empty", with_arguments(""), with_arguments("{}"), ARGUMENTS),
+    Case("QWEN-03", "a scalar", with_arguments('"a"'), OK, ARGUMENTS),
+    Case("QWEN-03", "NaN", with_arguments('{"a": NaN}'), OK, ARGUMENTS),
+    Case("QWEN-03", "too deep", with_arguments("[" * 100_000), OK, ARGUMENTS),
+    Case("QWEN-03", "the object itself", with_arguments({}), OK, ARGUMENTS),
+    Case("QWEN-04", "system alone", {"messages": [SYSTEM]}, {"messages": [SYSTEM, USER]}, ("messages",)),
+    Case("QWEN-04", "no message", {"messages": []}, {"messages": [USER]}, ("messages",)),
+    Case("OAI-CHAT-05", "shared", body(*HISTORY, result()), OK, ("messages[3].tool_call_id",), "risk"),
+    Case(
+        "OAI-CHAT-06",
+        "shared",
+        body(asks(call("a"), call("a")), result("a")),
+        body(*HISTORY, *HISTORY),
+        ("messages[1].tool_calls[1].id",),
+        "risk",
+    ),
+    Case("OAI-CHAT-07", "shared", body({**ANSWER, "tool_calls": []}), OK, ("messages[1].tool_calls",), "risk"),
+    Case(
+        "OAI-CHAT-08",
+        "shared",
+        body(tools=[tool("a.b")]),
+        body(tools=[tool("a_b")]),
+        ("tools[0].function.name",),
+        "risk",
+    ),
+    Case(
+        "OAI-CHAT-09", "shared", body(asks(call(name="")), result()), OK, ("messages[1].tool_calls[0].function.name",)
+    ),
+    Case(
+        "OAI-CHAT-11", "assistant", body({"role": "assistant", "content": None}), OK, ("messages[1].content",), "risk"
+    ),
+    Case("OAI-CHAT-11", "tool", body(asks(), result(content=None)), OK, ("messages[2].content",)),
+    Case("OAI-CHAT-12", "shared", body(asks(), result(content=[IMAGE])), OK, ("messages[2].content[0]",), "risk"),
+    Case("OAI-CHAT-13", "shared", body(asks(), result(is_error=True)), OK, ("messages[2].is_error",), "risk"),
+    Case(
+        "OAI-CHAT-21",
+        "free text",
+        body(tools=[{"type": "custom", "custom": {"name": "f"}}]),
+        body(tools=[tool()]),
+        ("tools[0].type",),
+    ),
+)

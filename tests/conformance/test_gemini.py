@@ -1,0 +1,205 @@
+"""What is Gemini's alone: its names are those of the SDK, its own parts pass, and no body is beyond the judge."""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from segue import conformance
+from segue.conformance.gemini.shape import DATA, FIELDS, OTHER_SURFACE, camel
+
+from . import bodies_gemini as g
+from . import bodies_gemini_tools
+from .case import Body
+
+# Message → type of the SDK, which has none for the request itself.
+SDK = {name: "".join(word.capitalize() for word in name.split("_")) for name in FIELDS if name != "request"}
+
+
+@pytest.mark.parametrize(("message", "sdk"), SDK.items())
+def test_names_are_those_of_the_sdk(message: str, sdk: str) -> None:
+    types = pytest.importorskip("google.genai.types")
+    assert set(FIELDS[message]) == set(getattr(types, sdk).model_fields)
+
+
+def test_table_is_whole() -> None:
+    kinds = {what.lstrip("[]{}") for fields in FIELDS.values() for what in fields.values()}
+    scalars = {"string", "bytes", "bool", "any", "object", "struct", "signature", "result", "type", "mode"}
+    assert kinds == (set(FIELDS) | scalars) - {"request"}
+    assert all(name in FIELDS[message] for message, name in OTHER_SURFACE)
+    assert set(DATA) <= FIELDS["part"].keys()
+
+
+# Parts as the API and its documentation write them, each with a response where it needs one.
+CALLS: list[tuple[Body, Body]] = [
+    (
+        {"functionCall": {"name": "set_thermostat", "args": {"room": "galley", "celsius": 19.5}}},
+        {"functionResponse": {"name": "set_thermostat", "response": {"output": "ok"}}},
+    ),
+    (
+        {"functionCall": {"id": "fc-77", "name": "set_thermostat", "args": {}}, "thoughtSignature": "c2lnMg=="},
+        {
+            "functionResponse": {
+                "id": "fc-77",
+                "name": "set_thermostat",
+                "response": {"error": "sensor offline"},
+                "parts": [{"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo=", "displayName": "panel"}}],
+            }
+        },
+    ),
+    (
+        {
+            "functionCall": {
+                "id": "fc-78",
+                "name": "log_entry",
+                "partialArgs": [{"jsonPath": "$.text", "stringValue": "Wind fresh", "willContinue": True}],
+                "willContinue": True,
+            }
+        },
+        {"functionResponse": {"id": "fc-78", "name": "log_entry", "response": {}}},
+    ),
+    (
+        {
+            "functionCall": {
+                "name": "click_at",
+                "args": {"x": 371, "y": 470, "safety_decision": {"decision": "require_confirmation"}},
+            }
+        },
+        {
+            "functionResponse": {
+                "name": "click_at",
+                "response": {"url": "https://kelp.example", "safety_acknowledgement": "true"},
+                "parts": [{"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}],
+            }
+        },
+    ),
+]
+SERVER_SIDE: list[list[Body]] = [
+    [g.CODE, g.RAN],
+    [
+        {"executableCode": {"id": "ec-5", "language": "PYTHON", "code": "open('a.csv').read()"}},
+        {"codeExecutionResult": {"id": "ec-5", "outcome": "OUTCOME_FAILED", "output": "FileNotFoundError"}},
+    ],
+    [
+        {"toolCall": {"toolType": "GOOGLE_SEARCH_WEB", "args": {"queries": ["kelp farming Norway"]}}},
+        {"toolResponse": {"toolType": "GOOGLE_SEARCH_WEB", "response": {"hits": 3}}},
+    ],
+    [
+        {
+            "toolCall": {"id": "tc-1", "toolType": "URL_CONTEXT", "args": {"urls": ["https://kelp.example"]}},
+            "thoughtSignature": "c2ln",
+        },
+        {"toolResponse": {"id": "tc-1", "toolType": "URL_CONTEXT", "response": {"status": "ok"}}},
+    ],
+]
+
+
+@pytest.mark.parametrize(("call", "answer"), CALLS)
+def test_documented_calls_pass(call: Body, answer: Body) -> None:
+    for signed, model in ((call, g.COMPUTER), ({"thoughtSignature": g.SKIP, **call}, g.NEW)):
+        body = g.body(g.model(g.TEXT, signed), g.user(answer))
+        assert conformance.judge(body, "gemini", model=model), model
+        assert conformance.judge(_snaked(body), "gemini", model=model), model
+
+
+@pytest.mark.parametrize("parts", SERVER_SIDE)
+def test_documented_server_side_parts_pass(parts: list[Body]) -> None:
+    body = g.body(g.model(*parts, g.TEXT), g.Q)
+    assert not conformance.judge(body, "gemini", model=g.NEW).violations
+    assert not conformance.judge(_snaked(body), "gemini", model=g.NEW).violations
+
+
+SNAKE = {camel(name): name for fields in FIELDS.values() for name in fields}
+
+
+def _snaked(value: Any) -> Any:
+    """The same body with the other spelling of every name that the API knows."""
+    if isinstance(value, list):
+        return [_snaked(entry) for entry in value]
+    if isinstance(value, dict):
+        return {SNAKE.get(key, key): _snaked(entry) for key, entry in value.items()}
+    return value
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, entry in inner for place in _places(entry, (*path, key)))]
+
+
+def _set(body: Body, path: tuple[Any, ...], new: object) -> Body:
+    """The body with this value at this place; `...` takes the place away."""
+    *way, last = path
+    body = copy.deepcopy(body)
+    at: Any = body
+    for step in way:
+        at = at[step]
+    if new is ...:
+        del at[last]
+    else:
+        at[last] = new
+    return body
+
+
+ODD: list[object] = [
+    *(..., None, True, 0, -1.5, float("nan"), "", " ", "x", "ud\ud800", "OBJECT", [], [None], [[]], {}, {"": None}),
+    *([{}], {"parts": [None]}, [True, "x", {"text": {}}], {"type": ["x"], "items": [], "properties": {"a": None}}),
+]
+
+
+@pytest.mark.parametrize("case", [*g.CASES, *bodies_gemini_tools.CASES], ids=lambda case: case.name)
+def test_anything_anywhere_gives_a_verdict(case: Any) -> None:
+    for body in (case.violating, case.lawful):
+        for path in _places(body)[1:]:
+            for odd in ODD:
+                mutant = _set(body, path, odd)
+                before = repr(mutant)
+                verdict = conformance.judge(mutant, "gemini", model=case.model)
+                assert str(verdict).startswith("gemini")
+                assert repr(mutant) == before
+
+
+_KEYS = st.sampled_from(sorted({name for fields in FIELDS.values() for name in fields} | SNAKE.keys()))
+_ANY = st.recursive(
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.text(max_size=3), st.sampled_from(["model", "user", "ARRAY"])
+    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(_KEYS, inner, max_size=6)),
+    max_leaves=20,
+)
+
+
+@settings(deadline=None)
+@given(
+    body=st.fixed_dictionaries({"contents": st.lists(st.fixed_dictionaries({"role": _ANY, "parts": _ANY}))}),
+    rest=st.dictionaries(_KEYS, _ANY, max_size=5),
+    model=st.sampled_from([None, g.OLD, g.NEW, "x"]),
+)
+def test_any_object_is_judged(body: Body, rest: Body, model: str | None) -> None:
+    whole = {**rest, **body}
+    first = conformance.judge(whole, "gemini", model=model)
+    assert first == conformance.judge(copy.deepcopy(whole), "gemini", model=model)
+
+
+def test_deep_schemas_end() -> None:
+    schema: dict[str, Any] = {"type": "ARRAY"}
+    for _ in range(100_000):
+        schema = {"type": "ARRAY", "items": schema}
+    started = time.perf_counter()
+    verdict = conformance.judge(g.declares({"name": "f", "parameters": schema}), "gemini")
+    assert time.perf_counter() - started < 1
+    assert any("nesting depth" in violation.message for violation in verdict)
+    while schema:
+        schema = schema.pop("items", {})
+
+
+def test_message_is_the_providers() -> None:
+    body = g.body(g.model(g.call(is_error=True)), g.user(g.response()))
+    (violation,) = conformance.judge(body, "gemini")
+    assert "Unknown name 'is_error': Cannot find field." in violation.message
+    assert json.dumps(conformance.judge(body, "gemini").to_dict())

@@ -1,0 +1,182 @@
+"""Every conversation × every wire: whatever was said, asked of a tool or found by it stands in the body or the report.
+
+The words are gathered from the source by its own shape and looked for in all strings of the output, inside JSON that
+is text as well. Thoughts are left out: who may hear them is another question.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import segue
+
+from .build import Case
+from .table import CASES, LOSES
+
+TARGETS = tuple(row.name for row in segue.formats() if getattr(row, "kind", "wire") != "text")
+EVERY_CASE = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+EVERY_TARGET = pytest.mark.parametrize("target", TARGETS)
+Body = dict[str, Any]
+
+
+def known(case: Case) -> None:
+    if case.name in LOSES:
+        pytest.xfail(LOSES[case.name])
+
+
+def strings(value: Any) -> Iterator[str]:
+    """All strings in a value, and those inside of text that is JSON."""
+    if isinstance(value, str):
+        yield value
+        if value[:1] in ("{", "["):
+            try:
+                inner = json.loads(value)
+            except ValueError:
+                return
+            yield from strings(inner)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from strings(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from strings(inner)
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    """The strings of a value without its keys; text that is JSON counts by what is in it."""
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            value = json.loads(value)
+    if isinstance(value, str):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _leaves(inner)
+
+
+def _texts(content: Any) -> Iterator[str]:
+    """The text of a content: a string, or parts that have text."""
+    if isinstance(content, str):
+        yield content
+    for part in content if isinstance(content, list) else ():
+        for key in ("text", "refusal"):
+            if isinstance(part, dict) and part.get("type") != "thinking" and isinstance(part.get(key), str):
+                yield part[key]
+
+
+def chat_words(body: Body) -> Iterator[str]:
+    for message in body["messages"]:
+        yield from _texts(message.get("content"))
+        for call in message.get("tool_calls") or ():
+            inner = call.get("function") or call.get("custom") or {}
+            yield from _leaves(inner.get("arguments", inner.get("input")))
+
+
+def anthropic_words(body: Body) -> Iterator[str]:
+    yield from _texts(body.get("system"))
+    for message in body["messages"]:
+        yield from _texts(message.get("content"))
+        for block in message["content"] if isinstance(message.get("content"), list) else ():
+            if block.get("type") == "tool_use":
+                yield from _leaves(block.get("input"))
+            if block.get("type") == "tool_result":
+                yield from _texts(block.get("content"))
+
+
+def responses_words(body: Body) -> Iterator[str]:
+    yield from _texts(body.get("instructions"))
+    yield from _texts(body["input"] if isinstance(body["input"], str) else "")
+    for item in body["input"] if isinstance(body["input"], list) else ():
+        yield from _texts(item.get("content") if item.get("type") != "reasoning" else None)
+        match item.get("type"):
+            case "function_call":
+                yield from _leaves(item["arguments"])
+            case "custom_tool_call":
+                yield item["input"]
+            case "mcp_call":
+                yield from _leaves([item["arguments"], item.get("output"), item.get("error")])
+            case str(kind) if kind.endswith("_call_output"):
+                yield from _texts(item.get("output"))
+            case _:
+                pass
+
+
+def gemini_words(body: Body) -> Iterator[str]:
+    system = body.get("systemInstruction", body.get("system_instruction")) or {}
+    for part in [*system.get("parts", ()), *(part for content in body["contents"] for part in content["parts"])]:
+        if not part.get("thought") and isinstance(part.get("text"), str):
+            yield part["text"]
+        call = part.get("functionCall", part.get("function_call")) or part.get("toolCall") or {}
+        yield from _leaves(call.get("args"))
+        result = part.get("functionResponse", part.get("function_response")) or part.get("toolResponse") or {}
+        yield from _leaves(result.get("response"))
+        yield from _leaves(part.get("executableCode", {}).get("code"))
+        yield from _leaves(part.get("codeExecutionResult", {}).get("output"))
+
+
+WORDS = {"anthropic": anthropic_words, "openai-responses": responses_words, "gemini": gemini_words}
+
+
+def words(case: Case) -> set[str]:
+    whole = WORDS.get(case.source, chat_words)(case.body)
+    # Half an emoji becomes U+FFFD; white space at the ends is no question of words.
+    return {word.strip() for word in whole if word.strip() and not any("\ud800" <= one <= "\udfff" for one in word)}
+
+
+def spoken(case: Case) -> list[str]:
+    """The words of users and models, each said only once, in the order they were said; no results, no arguments."""
+    said: list[str] = []
+    for entry in case.body.get("messages") or case.body.get("contents") or case.body["input"]:
+        if not isinstance(entry, dict) or entry.get("role") not in ("user", "assistant", "model"):
+            continue
+        parts = entry.get("parts") or []
+        said.extend(_texts(entry.get("content")))
+        said.extend(part["text"] for part in parts if isinstance(part.get("text"), str) and not part.get("thought"))
+    once = [word.strip() for word in said if len(word.strip()) > 4]
+    everything = " ".join(strings(case.body))
+    return [word for word in once if everything.count(word) == 1 and word.isprintable()]
+
+
+def addresses(value: Any) -> Iterator[str]:
+    """Where pictures, documents and sounds are to be found; citations are no part of what was said."""
+    if isinstance(value, str) and value.startswith("https://"):
+        yield value
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
+        if key not in ("annotations", "citations"):
+            yield from addresses(inner)
+
+
+@EVERY_TARGET
+@EVERY_CASE
+def test_no_address_is_lost(case: Case, target: str) -> None:
+    """What a target can't show is named by its address."""
+    known(case)
+    out = segue.convert(case.body, source=case.source, target=target, model=case.models.get(target))
+    there = "\n".join(strings(out.body))
+    said = case.body.get("messages") or case.body.get("contents") or case.body["input"]
+    lost = sorted(address for address in addresses(said) if address not in there)
+    assert not lost, f"lost: {lost}"
+
+
+@EVERY_TARGET
+@EVERY_CASE
+def test_words_keep_their_order(case: Case, target: str) -> None:
+    out = segue.convert(case.body, source=case.source, target=target, model=case.models.get(target))
+    there = "\n".join(strings(out.body.get("messages") or out.body.get("contents") or out.body["input"]))
+    places = [there.index(word) for word in spoken(case) if word in there]
+    assert places == sorted(places), f"said in another order: {spoken(case)}"
+
+
+@EVERY_TARGET
+@EVERY_CASE
+def test_no_word_is_lost(case: Case, target: str) -> None:
+    known(case)
+    out = segue.convert(case.body, source=case.source, target=target, model=case.models.get(target))
+    there = "\n".join(strings([out.body, out.report.to_dict()]))
+    lost = sorted(word for word in words(case) if word not in there)
+    assert not lost, f"lost: {lost}"

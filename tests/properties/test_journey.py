@@ -1,0 +1,110 @@
+"""Through every wire in turn and home again: each call keeps its arguments and its own result."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+import segue
+from tests.budget import examples
+from tests.conversations.build import Case
+from tests.conversations.reading import read
+from tests.conversations.table import CASES, LOSES
+
+from . import checks
+from .generators import source_models, stories
+from .readers import Interaction
+from .spell import spell
+
+ERROR = re.compile(r"^(\[error\]\s*)+")
+MEDIA = re.compile(r"\s*\[[\w ]+ (follows|not supported here)\]( [^\s\[]+)?")  # said of what can't stand in a result
+EVERYWHERE = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")  # a name that every API takes
+
+
+def route(source: str) -> list[str]:
+    """All other wires in the order of the registry, beginning behind the source, then home."""
+    at = checks.TARGETS.index(source)
+    return [*checks.TARGETS[at + 1 :], *checks.TARGETS[:at], source]
+
+
+def travelled(body: Any, source: str, log: Callable[[str], object] = str) -> Any:
+    """The body as it comes home; each station judges what it is sent."""
+    for target in route(source):
+        body = segue.convert(body, source=source, target=target).body
+        log(f"{target}: {checks.dumped(body)}")
+        checks.accepted(body, target, None)
+        source = target
+    return body
+
+
+def value_of(arguments: Any) -> Any:
+    """Arguments without what a target that wants an object put around them."""
+    match arguments:
+        case {"input": inner} | {"_raw": inner} | {"value": inner} if len(arguments) == 1:
+            return value_of(inner)
+        case "" | None:
+            return {}
+        case _:
+            return arguments
+
+
+def words_of(text: str | None) -> Any:
+    """A result's words without white space, of which parts may leave some between them; JSON counts as its value."""
+    bare = MEDIA.sub("", ERROR.sub("", text or ""))
+    try:
+        return json.loads(bare)
+    except ValueError:
+        return "".join(bare.split())
+
+
+def same(one: Interaction, other: Interaction) -> None:
+    assert checks.dumped(value_of(other.arguments)) == checks.dumped(value_of(one.arguments)), f"{one} became {other}"
+    if one.text is None:  # a call that may stay open at home
+        assert checks.INTERRUPTED in str(other.text), f"{one} became {other}"
+    else:
+        assert words_of(other.text) == words_of(one.text), f"{one} became {other}"
+
+
+def told(case: Case) -> list[Interaction]:
+    """What the body says at home, mended; what only its own API has, in calls and results, as it is told to Chat."""
+    own = read(segue.convert(case.body, source=case.source, target=case.source).body, case.source).interactions
+    chat = read(segue.convert(case.body, source=case.source, target="openai-chat").body, "openai-chat").interactions
+    if len(own) != len(chat):
+        return chat
+    return [one if one.text is None or words_of(one.text) else other for one, other in zip(own, chat, strict=True)]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_conversation_comes_home(case: Case) -> None:
+    if case.name in LOSES:
+        pytest.xfail(LOSES[case.name])
+    before = told(case)
+    body = travelled(case.body, case.source)
+    reading = read(body, case.source)
+    assert not reading.surplus, f"results at no call: {reading.surplus}"
+    assert len(reading.interactions) == len(before), f"{before}\nbecame {reading.interactions}"
+    for one, other in zip(before, reading.interactions, strict=True):
+        same(one, other)
+    names = {(one.name, other.name) for one, other in zip(before, reading.interactions, strict=True)}
+    assert len(names) == len({one for one, _ in names}) == len({other for _, other in names}), f"names: {names}"
+    assert all(one == other for one, other in names if EVERYWHERE.fullmatch(one)), f"names: {names}"
+
+
+@pytest.mark.parametrize("source", checks.TARGETS)
+@examples(8, items=len(checks.TARGETS))
+@given(data=st.data())
+def test_a_story_comes_home(source: str, data: st.DataObject) -> None:
+    story = data.draw(stories())
+    body = spell(story, source, data.draw(st.sampled_from((None, *source_models(story, source)))))
+    note(f"body: {checks.dumped(body)}")
+    home = travelled(body, source, note)
+    reading = read(home, source)
+    checks.words_meet(reading, story)
+    lost = {word for word in story.kept_words() if word not in checks.dumped(home)}
+    assert not lost, f"lost: {sorted(lost)}"

@@ -1,0 +1,54 @@
+"""Model names, read word by word."""
+
+from __future__ import annotations
+
+import pytest
+
+from segue.models import Model, identify
+
+NAMES = {
+    "deepseek-chat": Model("", "deepseek", "chat"),
+    "deepseek-reasoner": Model("", "deepseek", "reasoner", thinking=True),
+    "deepseek-r1-0528": Model("", "deepseek", "r1", (1,), True),
+    "deepseek/deepseek-r1-distill-qwen-32b": Model("", "deepseek", "r1", (1,), True),
+    "DeepSeek-V3.1-Terminus": Model("", "deepseek", "", (3, 1)),
+    "deepseek-chat-v3-0324": Model("", "deepseek", "chat", (3,)),
+    "deepseek-v4-flash": Model("", "deepseek", "flash", (4,), True),
+    "deepseek-flash": Model("", "deepseek", "flash", (4,), True),
+    "deepseek-coder-6.7b": Model("", "deepseek", "coder"),
+    "qwen-plus": Model("", "qwen"),
+    "qwen3-max": Model("", "qwen", "", (3,)),
+    "qwen3.5-plus": Model("", "qwen", "", (3, 5), True),
+    "Qwen/Qwen3-32B": Model("", "qwen", "", (3,), True),
+    "qwen3-235b-a22b-instruct-2507": Model("", "qwen", "", (3,)),
+    "qwen3-235b-a22b-thinking-2507": Model("", "qwen", "", (3,), True),
+    "qwen2.5-72b-instruct": Model("", "qwen", "", (2, 5)),
+    "qwen3-coder-plus": Model("", "qwen", "", (3,)),
+    "qwq-plus": Model("", "qwen", "qwq", thinking=True),
+    "mistral-large-2512": Model("", "mistral", "large", generation=13),
+    "mistral-large-latest": Model("", "mistral", "large"),
+    "mistral-large-2411": Model("", "mistral", "large", generation=7),
+    "mistral-large-4-0": Model("", "mistral", "large", (4, 0), generation=15),
+    "mistral-small-latest": Model("", "mistral", "small"),
+    "mistral-small-2603": Model("", "mistral", "small", generation=15),
+    "mistral-small-3.2-24b-instruct": Model("", "mistral", "small", (3, 2), generation=11),
+    "mistral-medium-3-5": Model("", "mistral", "medium", (3, 5), generation=15),
+    "magistral-medium-latest": Model("", "mistral", "magistral", thinking=True, generation=13),
+    "devstral-small-2": Model("", "mistral", "devstral", (2,), generation=13),
+    "devstral-medium-2507": Model("", "mistral", "devstral", generation=11),
+    "ministral-3-14b-reasoning-2512": Model("", "mistral", "ministral", (3,), True, 13),
+    "ministral-3b-latest": Model("", "mistral", "ministral"),
+    "open-mistral-7b": Model("", "mistral", generation=3),
+    "open-mixtral-8x22b": Model("", "mistral", "mixtral", (8,), generation=3),
+    "pixtral-large-latest": Model("", "mistral", "pixtral", generation=7),
+    "kimi-k2.5": Model("", "kimi", "k2", (2, 5), True),
+    "kimi-k2-0905-preview": Model("", "kimi", "k2", (2,)),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name(name: str) -> None:
+    expected = NAMES[name]
+    found = identify(name)
+    assert (found.family, found.line, found.version) == (expected.family, expected.line, expected.version)
+    assert (found.thinking, found.generation) == (expected.thinking, expected.generation)

@@ -1,0 +1,66 @@
+"""A provider on loopback that answers with what it was given, in order, and keeps the bodies that it got."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+
+class Canned(ThreadingHTTPServer):
+    """`answers` are JSON values, or lists of stream events as (name, value)."""
+
+    daemon_threads = True
+
+    def __init__(self, answers: Sequence[Any]) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.answers = list(answers)
+        self.asked: list[tuple[str, bytes]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Canned  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        self.server.asked.append((self.path, body))
+        if not self.server.answers:
+            return self._send(500, "application/json", b'{"error": {"message": "one request too many"}}')
+        answer = self.server.answers.pop(0)
+        if isinstance(answer, list):
+            return self._send(200, "text/event-stream", b"".join(_event(name, value) for name, value in answer))
+        return self._send(200, "application/json", json.dumps(answer).encode())
+
+    def _send(self, status: int, kind: str, data: bytes) -> None:
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+def _event(name: str | None, value: Any) -> bytes:
+    data = value if isinstance(value, str) else json.dumps(value)
+    return (f"event: {name}\n" if name else "").encode() + f"data: {data}\n\n".encode()
+
+
+@contextmanager
+def canned(answers: Sequence[Any]) -> Generator[Canned]:
+    with Canned(answers) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()

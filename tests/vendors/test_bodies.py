@@ -1,0 +1,87 @@
+"""What the vendors' own clients send converts to every API, and to its own unchanged."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import segue
+from segue.conformance import judge
+from segue.wire.registry import WIRES
+from tests.properties import checks
+
+from .loops import RECORDINGS, Sent, recorded
+
+# The provider holds what came before: the body says what is new, and abroad the rest is not to be had.
+THREADS = ("anthropic tool runner", "anthropic streaming tool runner")
+NAMES = [name for name, recording in RECORDINGS.items() if recording.api in WIRES]
+EVERY_RECORDING = pytest.mark.parametrize("name", NAMES)
+EVERY_TARGET = pytest.mark.parametrize("target", WIRES)
+
+
+def model_of(sent: Sent) -> str | None:
+    """Gemini has the model in its path."""
+    return sent.path.partition("/models/")[2].partition(":")[0] or json.loads(sent.body).get("model")
+
+
+@EVERY_RECORDING
+def test_the_judge_takes_what_a_vendor_sends(name: str) -> None:
+    for sent in recorded(name):
+        verdict = judge(json.loads(sent.body), RECORDINGS[name].api, model=model_of(sent))
+        assert verdict, str(verdict)
+
+
+@EVERY_RECORDING
+def test_home_is_unchanged(name: str) -> None:
+    api = RECORDINGS[name].api
+    for sent in recorded(name):
+        home = segue.convert(sent.body, source=api, target=api, model=model_of(sent))
+        assert checks.dumped(home.body) == checks.dumped(json.loads(sent.body))
+        assert segue.repair(sent.body, api, model=model_of(sent)).changes == ()
+
+
+@EVERY_RECORDING
+def test_the_source_is_told_by_its_shape(name: str) -> None:
+    for sent in recorded(name):
+        told = segue.convert(sent.body, target="openai-chat").source
+        assert told == RECORDINGS[name].api
+
+
+@EVERY_RECORDING
+@EVERY_TARGET
+def test_every_api_takes_it(name: str, target: str) -> None:
+    for sent in recorded(name):
+        out = segue.convert(sent.body, source=RECORDINGS[name].api, target=target)
+        model = json.loads(sent.body).get("model") if target == RECORDINGS[name].api else None
+        assert judge(out.body, target, model=model), str(judge(out.body, target, model=model))
+        assert len(out.report.emitted_calls) == len(set(out.report.emitted_calls))
+
+
+@EVERY_RECORDING
+@EVERY_TARGET
+def test_every_word_and_every_pair_arrives(name: str, target: str) -> None:
+    last = recorded(name)[-1]
+    out = segue.convert(last.body, source=RECORDINGS[name].api, target=target)
+    for word in _told(json.loads(last.body)):
+        assert word in _plain(out.body), f"{word!r} is lost"
+    if name not in THREADS:
+        assert [emitted[0] for emitted in out.report.emitted_calls] == out.report.seen
+        assert [emitted[0] for emitted in out.report.emitted_results] == out.report.seen
+
+
+WORDS = ("12:00 in Europe/Oslo", "Lisbon: 6 °C,\n“mild”", "Oslo: 4 °C,\n“mild”", "get_time", "get_weather", "Be brief.")
+
+
+def _told(body: Any) -> list[str]:
+    return [word for word in WORDS if word in _plain(body)]
+
+
+def _plain(value: Any) -> str:
+    """All strings of a body, one after the other, JSON in strings opened."""
+    if isinstance(value, dict):
+        return "\n".join(f"{key}\n{_plain(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return "\n".join(map(_plain, value))
+    return str(value)

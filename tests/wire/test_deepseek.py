@@ -1,0 +1,312 @@
+"""The dialect `deepseek`: what differs from the plain chat wire."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import segue
+from segue.canonical.blocks import Thinking
+from segue.canonical.request import Options, Reasoning
+from segue.models import identify
+from segue.wire.anthropic import ANTHROPIC
+from segue.wire.dialects.deepseek import DEEPSEEK
+from segue.wire.dialects.kimi import KIMI
+from segue.wire.dialects.mistral import MISTRAL
+from segue.wire.openai_chat import OPENAI_CHAT
+from tests.wire.carrying import carry, carry_reply
+
+READ = {"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}
+V4 = "deepseek-v4-pro"
+
+
+def call(call_id: str = "call_00_a", name: str = "read", arguments: str = "{}") -> dict:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def asks(*calls: dict, **more: Any) -> dict:
+    return {"role": "assistant", "content": "", **more, "tool_calls": list(calls)}
+
+
+def says(content: Any = "x", **more: Any) -> dict:
+    return {"role": "assistant", "content": content, **more}
+
+
+def result(call_id: str = "call_00_a", content: Any = "r") -> dict:
+    return {"role": "tool", "tool_call_id": call_id, "content": content}
+
+
+def user(content: Any = "go") -> dict:
+    return {"role": "user", "content": content}
+
+
+def body_of(*messages: dict, model: str = "deepseek-chat", **more: Any) -> dict[str, Any]:
+    return {"model": model, "messages": list(messages), **more}
+
+
+ON, OFF = {"type": "enabled"}, {"type": "disabled"}
+LOOP = (user(), asks(call()), result(), says(), user())
+
+HOME = {
+    "without thinking": body_of(
+        {"role": "system", "content": "s"},
+        *LOOP,
+        {"role": "system", "content": "later"},
+        user("again"),
+        says("half", prefix=True),
+        tools=[READ],
+        tool_choice="required",
+        stop=["a"] * 9,
+        response_format={"type": "json_object"},
+        logprobs=True,
+    ),
+    "V4 thinks": body_of(
+        user(),
+        asks(call(), reasoning_content="hm", content=None),
+        result(),
+        says(reasoning_content=""),
+        user(),
+        model=V4,
+        thinking=ON,
+        reasoning_effort="max",
+    ),
+    "V4 is told not to": body_of(*LOOP, model=V4, thinking=OFF, tools=[READ], tool_choice="required"),
+    "V3.2 thinks beside calls": body_of(
+        user(), asks(call(), reasoning_content="hm"), result(), says(), user(), model="deepseek-v3.2", thinking=ON
+    ),
+    "R1": body_of(user(), says(), user(), model="deepseek-r1"),
+    "a reply at the end": body_of(user(), says()),
+    "ids of any kind": body_of(user(), asks(call("é .")), result("é .")),
+    "a list of texts": body_of(user([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}])),
+}
+
+
+@pytest.mark.parametrize("case", HOME)
+def test_a_lawful_body_comes_home_as_it_was(case: str) -> None:
+    body = HOME[case]
+    made = segue.convert(body, source="deepseek", target="deepseek").body
+    assert json.dumps(made) == json.dumps(body)
+
+
+@pytest.mark.parametrize(
+    ("model", "thinking", "on_calls", "on_words"),
+    [
+        ("deepseek-chat", None, False, False),
+        ("deepseek-chat", ON, True, True),
+        ("deepseek-reasoner", None, True, True),
+        ("deepseek-reasoner", OFF, True, True),
+        (V4, None, True, True),
+        (V4, ON, True, True),
+        (V4, OFF, False, False),
+        ("deepseek-flash", None, True, True),
+        ("deepseek-v3.2", None, False, False),
+        ("deepseek-v3.2", ON, True, False),
+        ("deepseek-v3.1", OFF, False, False),
+        ("deepseek-r1", None, False, False),
+        ("deepseek-r1-0528", ON, False, False),
+    ],
+)
+@pytest.mark.parametrize("source", [DEEPSEEK, OPENAI_CHAT])
+def test_reasoning_by_model_and_mode(model: str, thinking: Any, on_calls: bool, on_words: bool, source: Any) -> None:
+    if source is DEEPSEEK:
+        body = body_of(*LOOP, model=model, **({} if thinking is None else {"thinking": thinking}))
+    else:
+        effort = {} if thinking is None else {"reasoning_effort": "high" if thinking == ON else "none"}
+        body = {"messages": list(LOOP), **effort}
+    made, report = carry(body, source, DEEPSEEK, model=model)
+    assert (made["messages"][1].get("reasoning_content") == ".") is on_calls
+    assert (made["messages"][3].get("reasoning_content") == ".") is on_words
+    assert len(report.of("reasoning")) == on_calls + on_words
+    assert carry(made, DEEPSEEK, DEEPSEEK, model=model)[0] == made
+
+
+def test_every_turn_gets_what_the_current_one_needs() -> None:
+    longer = (*LOOP, asks(call("call_01_b")), result("call_01_b"), says("y"), user("more"))
+    short = carry({"messages": list(LOOP)}, OPENAI_CHAT, DEEPSEEK, model=V4)[0]["messages"]
+    long = carry({"messages": list(longer)}, OPENAI_CHAT, DEEPSEEK, model=V4)[0]["messages"]
+    assert long[: len(short)] == short
+    assert all("reasoning_content" in message for message in long if message["role"] == "assistant")
+
+
+def test_own_reasoning_goes_back_and_others_stays_behind() -> None:
+    body = body_of(user(), says(reasoning_content="hm"), user(), model=V4)
+    assert carry(body, DEEPSEEK, DEEPSEEK)[0]["messages"][1]["reasoning_content"] == "hm"
+    assert carry(body, KIMI, DEEPSEEK, model=V4)[0]["messages"][1]["reasoning_content"] == "."
+    told, _ = carry(body, KIMI, DEEPSEEK, model="deepseek-chat", reasoning="text")
+    assert told["messages"][1]["content"] == "[reasoning] hm\nx"
+
+
+def test_r1_refuses_its_own_reasoning() -> None:
+    body = body_of(user(), says(reasoning_content="hm"), user(), model="deepseek-r1")
+    made, report = carry(body, DEEPSEEK, DEEPSEEK)
+    assert made["messages"][1] == says()
+    assert report.of("reasoning")
+
+
+def test_reasoning_under_another_key_is_put_where_it_is_read() -> None:
+    body = body_of(user(), asks(call(), reasoning="hm", note=1), result(), model=V4)
+    made, _ = carry(body, DEEPSEEK, DEEPSEEK)
+    assert made["messages"][1]["reasoning_content"] == "hm"
+    assert made["messages"][1]["note"] == 1
+    assert "reasoning" not in made["messages"][1]
+
+
+def test_neighbours_become_one_for_r1() -> None:
+    messages = (user("a"), user("b"), says("c"), says("d"), user("e"))
+    made, _ = carry(body_of(*messages, model="deepseek-r1"), DEEPSEEK, DEEPSEEK)
+    assert made["messages"] == [user("a\nb"), says("c\nd"), user("e")]
+    assert carry(made, DEEPSEEK, DEEPSEEK, model="deepseek-r1")[0] == made
+    made, _ = carry(body_of(*messages, model="deepseek-reasoner"), DEEPSEEK, DEEPSEEK)
+    assert len(made["messages"]) == 5
+    made, _ = carry({"messages": list(messages)}, OPENAI_CHAT, DEEPSEEK, model="deepseek-reasoner")
+    assert [message["role"] for message in made["messages"]] == ["user", "assistant", "user"]
+    results = (user(), asks(call(), call("call_00_b")), result(), result("call_00_b"), user("so"))
+    made, _ = carry(body_of(*results, model="deepseek-r1"), DEEPSEEK, DEEPSEEK)
+    assert [message["role"] for message in made["messages"]] == ["user", "assistant", "tool", "tool", "user"]
+
+
+@pytest.mark.parametrize("model", ["deepseek-r1", "deepseek-reasoner", V4])
+def test_a_reply_at_the_end_needs_its_mark(model: str) -> None:
+    made, _ = carry(body_of(user(), says(), model=model), DEEPSEEK, DEEPSEEK)
+    assert made["messages"][2] == user("Continue.")
+    system = {"role": "system", "content": "s"}
+    assert carry(body_of(user(), system, model=model), DEEPSEEK, DEEPSEEK)[0]["messages"][2] == user("Continue.")
+    assert carry(body_of(system, model=model), DEEPSEEK, DEEPSEEK)[0]["messages"] == [system, user("Continue.")]
+    made, _ = carry({"messages": [user(), says()]}, OPENAI_CHAT, DEEPSEEK, model="deepseek-chat")
+    assert made["messages"][2] == user("Continue.")
+    if model == "deepseek-r1":
+        return
+    marked = body_of(user(), says("half", prefix=True, reasoning_content="."), model=model)
+    assert carry(marked, DEEPSEEK, DEEPSEEK)[0] == marked
+    assert carry(marked, DEEPSEEK, MISTRAL)[0]["messages"][2] == user("Continue.")
+
+
+@pytest.mark.parametrize(
+    ("model", "thinking", "choice", "expected"),
+    [
+        ("deepseek-chat", None, "required", ("required", None)),
+        ("deepseek-chat", ON, "required", ("required", OFF)),
+        (V4, None, "required", ("required", OFF)),
+        (V4, None, {"type": "function", "function": {"name": "read"}}, (READ, OFF)),
+        (V4, None, "auto", ("auto", None)),
+        (V4, OFF, "required", ("required", OFF)),
+        ("deepseek-reasoner", None, "required", ("auto", None)),
+    ],
+)
+def test_no_tool_is_forced_while_the_model_thinks(model: str, thinking: Any, choice: Any, expected: Any) -> None:
+    more = {} if thinking is None else {"thinking": thinking}
+    body = body_of(user(), model=model, tools=[READ], tool_choice=choice, **more)
+    made, report = carry(body, DEEPSEEK, DEEPSEEK)
+    forced = choice if expected[0] is READ else expected[0]
+    assert (made["tool_choice"], made.get("thinking")) == (forced, expected[1])
+    assert bool(report.of("adjusted")) == (made != body)
+
+
+def test_where_thinking_is_switched_off_no_placeholder_is_put_in() -> None:
+    body = body_of(*LOOP, model=V4, tools=[READ], tool_choice="required")
+    made, _ = carry(body, DEEPSEEK, DEEPSEEK)
+    assert made == {**body, "thinking": OFF}
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"thinking": ON, "reasoning_effort": "max"}, Reasoning(enabled=True, effort="max")),
+        ({"thinking": OFF}, Reasoning(enabled=False)),
+        ({"reasoning_effort": "low"}, Reasoning(effort="low")),
+        ({"thinking": "yes"}, None),
+    ],
+)
+def test_thinking_is_read(body: dict, expected: Reasoning | None) -> None:
+    assert DEEPSEEK.parse_request(body_of(user(), **body)).options == Options(reasoning=expected)
+
+
+@pytest.mark.parametrize(
+    ("effort", "model", "expected"),
+    [
+        ("high", V4, (ON, "high")),
+        ("xhigh", V4, (ON, "xhigh")),
+        ("none", V4, (OFF, None)),
+        ("high", "deepseek-reasoner", (None, None)),
+        ("none", "deepseek-reasoner", (None, None)),
+        ("low", None, (ON, "low")),
+    ],
+)
+def test_thinking_is_asked_for(effort: str, model: str | None, expected: Any) -> None:
+    made, report = carry({"messages": [user()], "reasoning_effort": effort}, OPENAI_CHAT, DEEPSEEK, model=model)
+    assert (made.get("thinking"), made.get("reasoning_effort")) == expected
+    assert bool(report.of("adjusted")) == ((effort, model) == ("none", "deepseek-reasoner"))
+
+
+def test_a_budget_becomes_an_effort() -> None:
+    body = {"messages": [user()], "max_tokens": 9000, "thinking": {"type": "enabled", "budget_tokens": 4000}}
+    made, _ = carry(body, ANTHROPIC, DEEPSEEK, model=V4)
+    assert (made["thinking"], made["reasoning_effort"]) == (ON, "medium")
+
+
+def test_content_from_abroad_is_one_text() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "https://x/y.png"}}
+    parts = [{"type": "text", "text": "a"}, picture]
+    body = {
+        "messages": [user(parts), asks(call()), result(content=[*parts[:1], {"type": "text", "text": "b"}]), user()],
+        "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {}}},
+    }
+    made, report = carry(body, OPENAI_CHAT, DEEPSEEK)
+    assert made["messages"][0]["content"] == "a\n[image not supported here] https://x/y.png"
+    assert made["messages"][2]["content"] == "a\nb"
+    assert made["response_format"] == {"type": "json_object"}
+    assert {"response_format"} == {finding.subject for finding in report.of("adjusted")}
+
+
+def test_at_home_words_carry_reasoning_where_calls_do() -> None:
+    body = body_of(user(), says(), user(), asks(call()), result(), says("y"), user(), model=V4)
+    made, _ = carry(body, DEEPSEEK, DEEPSEEK)
+    assert ["reasoning_content" in message for message in made["messages"]] == [0, 0, 0, 1, 0, 1, 0]
+
+
+def test_tools_are_functions_and_there_are_some() -> None:
+    assert "tools" not in carry(body_of(user(), tools=[]), DEEPSEEK, DEEPSEEK)[0]
+    made, report = carry(body_of(user(), tools=[READ, {"type": "web_search"}]), DEEPSEEK, DEEPSEEK)
+    assert made["tools"] == [READ]
+    assert report.of("tools")
+
+
+def test_a_developer_is_system_text() -> None:
+    body = body_of({"role": "developer", "content": "s", "x": 1}, user())
+    assert carry(body, DEEPSEEK, DEEPSEEK)[0]["messages"][0] == {"role": "system", "content": "s", "x": 1}
+
+
+def test_rows_follow_the_model() -> None:
+    chat, reasoner, r1, v4 = (
+        DEEPSEEK.demands(identify(name)) for name in ("deepseek-chat", "deepseek-reasoner", "deepseek-r1", V4)
+    )
+    assert [row.reasoning for row in (chat, reasoner, r1, v4)] == ["plain", "plain", "refused", "plain"]
+    assert [row.alternation for row in (chat, reasoner, r1, v4)] == ["free", "merged", "strict", "free"]
+    assert [row.reasoning_switch for row in (chat, reasoner, r1, v4)] == [True, False, False, True]
+
+
+def test_a_reply() -> None:
+    message = asks(call(), reasoning_content="hm")
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    usage: dict[str, Any] = {
+        "prompt_tokens": 5,
+        "completion_tokens": 2,
+        "total_tokens": 7,
+        "prompt_cache_hit_tokens": 4,
+    }
+    usage["prompt_tokens_details"] = {"cached_tokens": 4}
+    body = {"id": "c", "model": V4, "choices": [choice], "usage": usage}
+    reply = DEEPSEEK.parse_reply(body)
+    assert isinstance(reply.blocks[0], Thinking)
+    assert (reply.thinking, reply.finish) == ("hm", "tool_calls")
+    assert reply.usage is not None
+    assert reply.usage.cache_read == 4
+    assert carry_reply(body, DEEPSEEK, DEEPSEEK)[0] is body
+    cut = {**body, "choices": [{**choice, "message": says(), "finish_reason": "insufficient_system_resource"}]}
+    assert DEEPSEEK.parse_reply(cut).finish == "error"
+
+
+def test_a_body_is_told_by_its_model() -> None:
+    assert segue.convert(body_of(*LOOP, model=V4), target="openai-chat").source == "deepseek"

@@ -1,0 +1,683 @@
+"""The dialect `mistral`: what differs from the plain chat wire."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+import segue
+from segue.canonical.blocks import Media, Message, Opaque, Origin, Text, Thinking, ToolCall
+from segue.canonical.pairing import pair
+from segue.canonical.request import Options, Reply, ToolChoice
+from segue.models import identify
+from segue.wire import idmap
+from segue.wire.anthropic import ANTHROPIC
+from segue.wire.base import ApiError
+from segue.wire.dialects.kimi import KIMI
+from segue.wire.dialects.mistral import MISTRAL
+from segue.wire.idmap import IdMap, mistral_scheme, nine_characters
+from segue.wire.openai_chat import OPENAI_CHAT
+from tests.wire.carrying import carry, carry_reply, told
+
+READ = {"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}
+NINE = re.compile(r"[a-zA-Z0-9]{9}")
+
+
+def call(call_id: str | None = "abcdefgh1", name: str = "read", arguments: Any = "{}") -> dict:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def asks(*calls: dict, **more: Any) -> dict:
+    return {"role": "assistant", "content": "", **more, "tool_calls": list(calls)}
+
+
+def says(content: Any = "x", **more: Any) -> dict:
+    return {"role": "assistant", "content": content, **more}
+
+
+def result(call_id: str = "abcdefgh1", content: Any = "r", **more: Any) -> dict:
+    return {"role": "tool", "tool_call_id": call_id, **more, "content": content}
+
+
+def user(content: Any = "go") -> dict:
+    return {"role": "user", "content": content}
+
+
+def system(content: Any = "s") -> dict:
+    return {"role": "system", "content": content}
+
+
+def thinking(text: str = "hm", **more: Any) -> dict:
+    return {"type": "thinking", "thinking": [{"type": "text", "text": text}], **more}
+
+
+def words(text: str = "x") -> dict:
+    return {"type": "text", "text": text}
+
+
+def body_of(*messages: dict, model: str = "mistral-medium-latest", **more: Any) -> dict[str, Any]:
+    return {"model": model, "messages": list(messages), **more}
+
+
+HOME = {
+    "a whole loop": body_of(
+        system(),
+        system("more"),
+        user(),
+        user("again"),
+        asks(call(), call("abcdefgh2", "list", {"path": "a"}), prefix=False),
+        result("abcdefgh2"),
+        result(name="read"),
+        says("done"),
+        user(),
+        system("a word after the user's"),
+        says("half", prefix=True),
+        max_tokens=5,
+        temperature=0,
+        top_p=0.5,
+        random_seed=3,
+        safe_prompt=True,
+        prompt_mode=None,
+        tools=[READ],
+        tool_choice="any",
+        parallel_tool_calls=False,
+        response_format={"type": "json_schema", "json_schema": {"name": "n", "schema": {}, "strict": True}},
+        metadata={"k": 1},
+    ),
+    "an id that comes again": body_of(user(), asks(call()), result(), asks(call()), result()),
+    "thinking": body_of(
+        system([words("think"), thinking("like this"), words("!")]),
+        user(),
+        says([thinking(closed=True, signature="c2ln"), words()]),
+        user(),
+        asks(call(), content=[thinking()]),
+        result(),
+        model="magistral-medium-2509",
+    ),
+    "parts": body_of(
+        user(
+            [
+                words("see"),
+                {"type": "image_url", "image_url": "https://x/y.png"},
+                {"type": "image_url", "image_url": {"url": "https://x/y.png", "detail": "low"}},
+                {"type": "document_url", "document_url": "https://x/y.pdf", "document_name": "y"},
+                {"type": "input_audio", "input_audio": "UklGRg=="},
+                {"type": "file", "file_id": "f1"},
+                {"type": "reference", "reference_ids": [1]},
+            ]
+        )
+    ),
+    "system text at the end": body_of(user(), system()),
+    "a model of one's own": body_of(user(), says([thinking(), words()]), user(), model="ft:acme"),
+    "a picture in a result of the newest": body_of(
+        user(),
+        asks(call()),
+        result(content=[words(), {"type": "image_url", "image_url": "https://x/y.png"}]),
+        model="mistral-small-2603",
+    ),
+    "no tools": body_of(user(), tools=None),
+    "an empty user": body_of(user("")),
+    "only system text": body_of(system()),
+    "a reply first": body_of(says(), user()),
+}
+
+
+@pytest.mark.parametrize("case", HOME)
+def test_a_lawful_body_comes_home_as_it_was(case: str) -> None:
+    body = HOME[case]
+    made, _ = carry(body, MISTRAL, MISTRAL)
+    assert json.dumps(made) == json.dumps(body)
+    assert made["messages"] is body["messages"]
+
+
+# ----------------------------------------------------------------------------------------------------------------- ids
+
+
+def test_nine_characters_of_a_hash() -> None:
+    assert nine_characters("hist_tool_a|0") == "N5A9s6ZMI"
+    made = {nine_characters(f"hist_tool_{number}|0") for number in range(1000)}
+    assert len(made) == 1000
+    assert all(NINE.fullmatch(one) for one in made)
+
+
+def _assigned(*raw_ids: str, provider: str = "openai") -> list[str]:
+    calls = [ToolCall("read", {"n": n}, origin=Origin(provider, raw_id=raw)) for n, raw in enumerate(raw_ids)]
+    (message,) = pair([Message("ai", tuple(calls))])
+    ids = IdMap(mistral_scheme(), provider="mistral")
+    ids.add_messages([message], str)
+    return [ids.render(block.id) for block in message.blocks if isinstance(block, ToolCall)]
+
+
+def test_a_collision_counts_the_salt_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idmap, "nine_characters", lambda text: f"collide0{text.rsplit('|', 1)[1]}")
+    assert _assigned("call_a", "call_b", "call_c") == ["collide00", "collide01", "collide02"]
+
+
+def test_a_projection_that_meets_an_own_id_gives_way() -> None:
+    foreign = _assigned("call_a")[0]
+    calls = [
+        ToolCall("read", origin=Origin("mistral", raw_id=foreign)),
+        ToolCall("read", {"n": 0}, origin=Origin("openai", raw_id="call_a")),
+    ]
+    (message,) = pair([Message("ai", tuple(calls))])
+    ids = IdMap(mistral_scheme(), provider="mistral")
+    ids.add_messages([message], str)
+    first, second = (ids.render(block.id) for block in message.blocks if isinstance(block, ToolCall))
+    assert first == foreign
+    assert second != foreign
+    assert NINE.fullmatch(second)
+
+
+def test_ids_from_abroad_have_nine_characters_and_meet() -> None:
+    body = {
+        "messages": [user(), asks(call("call_a"), call("call_b")), result("call_b", "B"), result("call_a", "A")],
+        "tools": [READ],
+    }
+    made, _ = carry(body, OPENAI_CHAT, MISTRAL)
+    first, second = (entry["id"] for entry in made["messages"][1]["tool_calls"])
+    assert first != second
+    assert NINE.fullmatch(first)
+    assert made["messages"][2:] == [result(first, "A", name="read"), result(second, "B", name="read")]
+    assert carry(body, OPENAI_CHAT, MISTRAL)[0] == made
+
+
+def test_at_home_a_lawful_id_stays_and_an_unlawful_one_is_made_anew() -> None:
+    body = body_of(user(), asks(call(), call("call_2")), result(), result("call_2"))
+    made, _ = carry(body, MISTRAL, MISTRAL)
+    first, second = (entry["id"] for entry in made["messages"][1]["tool_calls"])
+    assert first == "abcdefgh1"
+    assert NINE.fullmatch(second)
+    assert made["messages"][3]["tool_call_id"] == second
+    for lost in ("null", "", None):
+        made, _ = carry(body_of(user(), asks(call(lost)), result(lost or "")), MISTRAL, MISTRAL)
+        assert NINE.fullmatch(made["messages"][1]["tool_calls"][0]["id"])
+
+
+def test_an_id_twice_in_one_message_is_told_apart() -> None:
+    body = body_of(user(), asks(call(), call()), result(content="A"), result(content="B"))
+    made, _ = carry(body, MISTRAL, MISTRAL)
+    first, second = (entry["id"] for entry in made["messages"][1]["tool_calls"])
+    assert first == "abcdefgh1" != second
+    assert [(m["tool_call_id"], m["content"]) for m in made["messages"][2:]] == [(first, "A"), (second, "B")]
+
+
+def test_there_and_back_through_other_wires() -> None:
+    body = body_of(user(), asks(call(), call("abcdefgh2", "list")), result(content="A"), result("abcdefgh2", "B"))
+    for other in ("openai-chat", "anthropic", "kimi"):
+        there = segue.convert(body, source="mistral", target=other)
+        back = segue.convert(there.body, source=other, target="mistral")
+        asked, first, second = back.body["messages"][1:]
+        assert [entry["id"] for entry in asked["tool_calls"]] == [first["tool_call_id"], second["tool_call_id"]]
+        assert (first["content"], second["content"]) == ("A", "B")
+
+
+# --------------------------------------------------------------------------------------------------------- the sequence
+
+
+def roles(body: dict) -> list[str]:
+    return [message["role"] for message in body["messages"]]
+
+
+@pytest.mark.parametrize("source", [OPENAI_CHAT, MISTRAL])
+@pytest.mark.parametrize("model", ["mistral-large-2407", "mistral-large-2512", "mistral-small-latest"])
+def test_a_bridge_between_a_result_and_the_users_words(source: Any, model: str) -> None:
+    body = body_of(user(), asks(call()), result(), user("and?"), model=model)
+    made, report = carry(body, source, MISTRAL, model=model)
+    assert roles(made) == ["user", "assistant", "tool", "assistant", "user"]
+    assert made["messages"][3] == {"role": "assistant", "content": "[continued]"}
+    assert report.of("inserted")
+    assert carry(made, MISTRAL, MISTRAL)[0] == made
+
+
+def test_system_text_behind_a_reply_or_a_result_is_a_users() -> None:
+    body = body_of(user(), asks(call()), result(), system("a"), says(), system("b"), system("c"), user())
+    made, _ = carry(body, MISTRAL, MISTRAL)
+    assert roles(made)[3:] == ["assistant", "user", "assistant", "user", "system", "user"]
+    assert made["messages"][4] == user("[system] a")
+    assert made["messages"][6] == user("[system] b")
+    assert made["messages"][7] == system("c")
+
+
+def test_system_text_behind_a_reply_that_was_left_out() -> None:
+    body = body_of(user(), says(), user([]), system("late"))
+    assert roles(carry(body, MISTRAL, MISTRAL)[0]) == ["user", "assistant", "user"]
+
+
+@pytest.mark.parametrize("ending", [says(), says("half", prefix=False), says("half", prefix="yes")])
+def test_a_reply_at_the_end_gets_a_user_behind_it(ending: dict) -> None:
+    made, _ = carry(body_of(user(), ending), MISTRAL, MISTRAL)
+    assert roles(made) == ["user", "assistant", "user"]
+
+
+def test_nothing_at_all_is_no_request() -> None:
+    assert carry(body_of(), MISTRAL, MISTRAL)[0]["messages"] == [user("Continue.")]
+
+
+def test_the_mark_of_a_prefill_stands_at_the_end_only() -> None:
+    body = body_of(user(), says("a", prefix=True), user(), says("b", prefix=True))
+    made, report = carry(body, MISTRAL, MISTRAL)
+    assert made["messages"] == [user(), says("a"), user(), says("b", prefix=True)]
+    assert report.of("adjusted")
+    abroad, report = carry(body, MISTRAL, OPENAI_CHAT)
+    assert "prefix" not in json.dumps(abroad)
+
+
+def test_a_prefill_that_is_written_anew_keeps_its_mark() -> None:
+    body = body_of(user(), says("b", prefix=True, reasoning_content="hm", note=1))
+    made, _ = carry(body, MISTRAL, MISTRAL)
+    assert made["messages"][1] == says([thinking(), words("b")], prefix=True)
+
+
+def test_calls_in_the_very_first_message_get_a_user_before_them() -> None:
+    made, _ = carry(body_of(asks(call()), result()), MISTRAL, MISTRAL)
+    assert roles(made) == ["user", "assistant", "tool"]
+    made, _ = carry(body_of(system(), asks(call()), result()), MISTRAL, MISTRAL)
+    assert roles(made) == ["system", "assistant", "tool"]
+
+
+@pytest.mark.parametrize(("model", "parted"), [("open-mixtral-8x22b", True), ("mistral-large-2411", False)])
+def test_words_and_calls_stand_apart_for_the_oldest_models(model: str, parted: bool) -> None:
+    body = body_of(user(), asks(call(), content="I look."), result(), model=model)
+    for source in (MISTRAL, OPENAI_CHAT):
+        made, report = carry(body, source, MISTRAL, model=model)
+        assert roles(made) == ["user", *["assistant"] * (2 if parted else 1), "tool"]
+        assert bool(report.of("moved")) is parted
+    if parted:
+        assert made["messages"][1] == says("I look.")
+        assert made["messages"][2]["content"] is None
+    empty = body_of(user(), asks(call(), content=[words("")]), result(), model=model)
+    assert len(carry(empty, MISTRAL, MISTRAL)[0]["messages"]) == 3
+
+
+def test_an_empty_reply_is_left_out() -> None:
+    for empty in ("", None, []):
+        made, _ = carry(body_of(user(), says(empty), user()), MISTRAL, MISTRAL)
+        assert roles(made) == ["user", "user"]
+
+
+def test_a_missing_result_and_one_too_many() -> None:
+    body = body_of(user(), asks(call(), call("abcdefgh2")), result(), result(), result("nobody123"), user())
+    made, _ = carry(body, MISTRAL, MISTRAL)
+    assert roles(made) == ["user", "assistant", "tool", "tool", "assistant", "user", "user"]
+    assert [m["tool_call_id"] for m in made["messages"][2:4]] == ["abcdefgh1", "abcdefgh2"]
+
+
+# ----------------------------------------------------------------------------------------------------- what is in them
+
+
+def test_thinking_is_read_from_the_parts_of_a_reply() -> None:
+    body = body_of(user(), says([thinking("a"), {"type": "thinking", "thinking": "b"}, words()]))
+    request = MISTRAL.parse_request(body)
+    first, second, text = request.messages[1].blocks
+    assert isinstance(first, Thinking)
+    assert isinstance(second, Thinking)
+    assert (first.text, second.text, first.origin.provider) == ("a", "b", "mistral")
+    assert isinstance(text, Text)
+    odd = MISTRAL.parse_request(body_of(says([{"type": "thinking", "thinking": 3}])))
+    assert isinstance(odd.messages[0].blocks[0], Opaque)
+
+
+@pytest.mark.parametrize(
+    ("model", "kept"),
+    [
+        ("magistral-medium-latest", True),
+        ("mistral-small-latest", True),
+        ("mistral-medium-3-5", True),
+        ("mistral-large-4-0", True),
+        ("mistral-large-2512", False),
+        ("mistral-large-latest", False),
+        ("devstral-2512", False),
+        ("open-mistral-7b", False),
+    ],
+)
+def test_thinking_goes_back_to_models_that_think(model: str, kept: bool) -> None:
+    body = body_of(user(), says([thinking(), words()]), user(), model="magistral-medium-2509")
+    made, report = carry(body, MISTRAL, MISTRAL, model=model)
+    assert made["messages"][1]["content"] == (body["messages"][1]["content"] if kept else [words()])
+    assert bool(report.of("reasoning")) is not kept
+
+
+def test_thinking_of_others_stays_behind_or_is_told() -> None:
+    body = {"messages": [user(), says(reasoning_content="hm"), user()]}
+    assert "hm" not in json.dumps(carry(body, KIMI, MISTRAL)[0])
+    made, _ = carry(body, KIMI, MISTRAL, reasoning="text")
+    assert made["messages"][1]["content"] == [words("[reasoning] hm"), words()]
+
+
+def test_thinking_goes_abroad_like_any_other() -> None:
+    body = body_of(user(), says([thinking(), words()]), user())
+    made, _ = carry(body, MISTRAL, ANTHROPIC, reasoning="text")
+    assert "[reasoning] hm" in json.dumps(made)
+    assert "hm" not in json.dumps(carry(body, MISTRAL, ANTHROPIC)[0])
+
+
+def test_parts_are_read() -> None:
+    request = MISTRAL.parse_request(HOME["parts"])
+    text, first, second, document, audio, file, reference = request.messages[0].blocks
+    assert isinstance(text, Text)
+    assert isinstance(first, Media)
+    assert isinstance(second, Media)
+    assert first.url == second.url == "https://x/y.png"
+    assert isinstance(document, Media)
+    assert (document.kind, document.url, document.name) == ("document", "https://x/y.pdf", "y")
+    assert isinstance(audio, Media)
+    assert (audio.kind, audio.data) == ("audio", "UklGRg==")
+    assert isinstance(file, Media)
+    assert file.file_id == "f1"
+    assert isinstance(reference, Opaque)
+
+
+def test_media_from_abroad() -> None:
+    content = [
+        {"type": "image_url", "image_url": {"url": "https://x/y.png"}},
+        {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,AA=="}},
+        {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}},
+    ]
+    picture, document, sound = carry({"messages": [user(content)]}, OPENAI_CHAT, MISTRAL)[0]["messages"][0]["content"]
+    assert picture["image_url"] == {"url": "https://x/y.png"}
+    assert document == {
+        "type": "document_url",
+        "document_url": "data:application/pdf;base64,AA==",
+        "document_name": "a.pdf",
+    }
+    assert sound == words("[audio not supported here]")
+    made, _ = carry({"messages": [user(content)]}, OPENAI_CHAT, MISTRAL, model="voxtral-small-2507")
+    assert made["messages"][0]["content"][2] == {"type": "input_audio", "input_audio": "UklGRg=="}
+
+
+def test_parts_that_nobody_takes_are_told_as_text() -> None:
+    picture = {"type": "image_url", "image_url": "https://x/y.png"}
+    odd = {"type": "video_url", "video_url": {"url": "https://x/y.mp4"}, "x": 1}
+    body = body_of(user([words(), odd, thinking()]), says([words(), picture]), user([picture]), system([odd]), user())
+    made, report = carry(body, MISTRAL, MISTRAL)
+    first, reply, second, later, _ = (message["content"] for message in made["messages"])
+    assert first == [
+        words(),
+        words("[video not supported here] https://x/y.mp4"),
+        words("[thinking not supported here] hm"),
+    ]
+    assert reply == [words(), words("[image not supported here] https://x/y.png")]
+    assert second == [picture]
+    assert later == [words("[video not supported here] https://x/y.mp4")]
+    assert report.of("text")
+    assert carry(made, MISTRAL, MISTRAL)[0] == made
+
+
+def test_results_are_text_before_the_newest_generation() -> None:
+    picture = {"type": "image_url", "image_url": "https://x/y.png"}
+    body = body_of(user(), asks(call()), result(content=[words(), picture]), model="mistral-large-2512")
+    made, _ = carry(body, MISTRAL, MISTRAL)
+    assert roles(made) == ["user", "assistant", "tool", "assistant", "user"]
+    assert "image_url" not in json.dumps(made["messages"][2])
+
+
+@pytest.mark.parametrize("arguments", ["{}", '{"a": 1}', {"a": 1}, {}, "{broken"])
+def test_arguments_as_text_or_object(arguments: Any) -> None:
+    body = body_of(user(), asks(call(arguments=arguments)), result())
+    assert carry(body, MISTRAL, MISTRAL)[0] == body
+    made, _ = carry(body, MISTRAL, OPENAI_CHAT)
+    assert isinstance(made["messages"][1]["tool_calls"][0]["function"]["arguments"], str)
+
+
+def test_names_are_spelled_alike_everywhere() -> None:
+    tool = {"type": "function", "function": {"name": "a.b", "parameters": {}}}
+    body = body_of(user(), asks(call(name="a.b")), result(name="a.b"), tools=[tool], tool_choice="auto")
+    made, _ = carry(body, MISTRAL, MISTRAL)
+    spelled = made["tools"][0]["function"]["name"]
+    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", spelled)
+    assert made["messages"][1]["tool_calls"][0]["function"]["name"] == spelled == made["messages"][2]["name"]
+
+
+# ----------------------------------------------------------------------------------------------------- keys and options
+
+
+def test_unknown_keys_are_left_out_at_home_too() -> None:
+    entry = {**call(), "extra": 1}
+    entry["function"] = {**entry["function"], "parsed_arguments": {}}
+    tool = {"type": "function", "function": {"name": "read", "x": 1}}
+    body = body_of(
+        {"role": "user", "content": [{**words(), "cache_control": {}}], "name": "bob"},
+        {"role": "assistant", "content": None, "tool_calls": [entry], "refusal": None, "note": 2},
+        {**result(), "status": "ok"},
+        stream_options={"include_usage": True},
+        max_completion_tokens=7,
+        tools=[tool],
+        seed=1,
+    )
+    made, report = carry(body, MISTRAL, MISTRAL)
+    assert made == {
+        "model": "mistral-medium-latest",
+        "messages": [user([words()]), {"role": "assistant", "content": None, "tool_calls": [call()]}, result()],
+        "tools": [
+            {"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}
+        ],
+        "max_tokens": 7,
+    }
+    dropped = {finding.subject for finding in report.of("dropped")}
+    assert {"cache_control", "name", "note", "status", "stream_options", "extra"} <= dropped
+    assert "refusal" not in dropped
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"type": "thing"},
+        {"type": "object", "properties": 3},
+        {"type": "object", "properties": {"a": {"type": []}}},
+        {"type": "object", "properties": {"a": {"anyOf": []}}},
+        {"type": "object", "required": ["a", "a"]},
+        {"type": "object", "properties": {"a": {"minimum": 1, "exclusiveMinimum": True}}},
+        {"type": "object", "properties": {"a": {"items": [{"minLength": -1}]}}},
+    ],
+)
+def test_what_is_no_schema_is_not_declared(parameters: Any) -> None:
+    tool = {"type": "function", "function": {"name": "read", "parameters": parameters}}
+    for source in (MISTRAL, OPENAI_CHAT):
+        made, report = carry(body_of(user(), tools=[tool]), source, MISTRAL)
+        assert made["tools"] == [READ]
+        assert report.of("tools")
+        assert segue.check(made, "mistral")
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"$defs": {"a": 3}, "type": ["object", "null"], "properties": {"a": True, "b": {"$ref": "#/$defs/a"}}},
+        {"type": "object", "dependencies": {"a": ["b"], "c": {"minItems": 1.0}}, "if": {"not": {}}, "x-note": 1},
+    ],
+)
+def test_a_schema_stays_as_it_is(parameters: Any) -> None:
+    tool = {"type": "function", "function": {"name": "read", "parameters": parameters}}
+    body = body_of(user(), tools=[tool])
+    assert carry(body, MISTRAL, MISTRAL)[0] == body
+    assert segue.check(body, "mistral")
+
+
+def test_a_lone_reply_is_no_beginning() -> None:
+    made, _ = carry(body_of(says("half", prefix=True)), MISTRAL, MISTRAL)
+    assert made["messages"] == [user("[continued]"), says("half", prefix=True)]
+
+
+def test_no_empty_list_of_tools() -> None:
+    assert "tools" not in carry(body_of(user(), tools=[]), MISTRAL, MISTRAL)[0]
+
+
+def test_options_from_abroad() -> None:
+    body = {
+        "messages": [user()],
+        "tools": [READ],
+        "tool_choice": "required",
+        "parallel_tool_calls": False,
+        "max_completion_tokens": 9,
+        "temperature": 1.9,
+        "seed": 3,
+        "user": "u",
+        "response_format": {"type": "json_object"},
+        "stream_options": {"include_usage": True},
+    }
+    made, report = carry(body, OPENAI_CHAT, MISTRAL)
+    assert {key: made[key] for key in made if key not in ("messages", "tools")} == {
+        "tool_choice": "required",
+        "parallel_tool_calls": False,
+        "max_tokens": 9,
+        "temperature": 1,
+        "random_seed": 3,
+        "response_format": {"type": "json_object"},
+    }
+    assert {"temperature", "user"} == {finding.subject for finding in report.of("adjusted")}
+    anthropic = {"messages": [user()], "max_tokens": 5, "top_k": 3}
+    assert carry(anthropic, ANTHROPIC, MISTRAL)[0]["top_k"] == 3
+
+
+def test_options_are_read() -> None:
+    body = body_of(user(), tool_choice="any", random_seed=3, top_k=4, max_tokens=5)
+    expected = Options(tool_choice=ToolChoice("required"), seed=3, top_k=4, max_tokens=5)
+    assert MISTRAL.parse_request(body).options == expected
+    made, _ = carry(body, MISTRAL, OPENAI_CHAT)
+    assert made["seed"] == 3
+
+
+def test_greedy_sampling_goes_without_top_p() -> None:
+    made, _ = carry({"messages": [user()], "temperature": 0, "top_p": 0.9}, OPENAI_CHAT, MISTRAL)
+    assert (made["temperature"], "top_p" in made) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("effort", "model", "expected"),
+    [
+        ("high", "mistral-small-2603", "high"),
+        ("low", "mistral-small-2603", "high"),
+        ("none", "mistral-small-2603", "none"),
+        ("medium", "mistral-large-4", "medium"),
+        ("max", "mistral-large-4", "high"),
+        ("high", "mistral-large-2512", None),
+        ("none", "mistral-large-2512", None),
+        ("high", "magistral-medium-latest", None),
+        ("none", "magistral-medium-latest", None),
+        ("high", None, "high"),
+    ],
+)
+def test_effort_by_model(effort: str, model: str | None, expected: str | None) -> None:
+    made, report = carry({"messages": [user()], "reasoning_effort": effort}, OPENAI_CHAT, MISTRAL, model=model)
+    assert made.get("reasoning_effort") == expected
+    silent = (effort, expected) in (("none", "none"), ("none", None), ("high", "high"), ("medium", "medium"))
+    silent = silent or (effort, model) == ("high", "magistral-medium-latest")
+    silent = silent and (effort, model) != ("none", "magistral-medium-latest")
+    assert bool(report.of("adjusted")) is not silent
+
+
+def test_a_budget_becomes_an_effort() -> None:
+    body = {"messages": [user()], "max_tokens": 9000, "thinking": {"type": "enabled", "budget_tokens": 2048}}
+    assert carry(body, ANTHROPIC, MISTRAL, model="mistral-large-4")[0]["reasoning_effort"] == "low"
+    assert carry(body, ANTHROPIC, MISTRAL, model="mistral-medium-3-5")[0]["reasoning_effort"] == "high"
+
+
+def test_rows_follow_the_model() -> None:
+    def row(name: str) -> Any:
+        return MISTRAL.demands(identify(name))
+
+    assert [row(n).calls_alone for n in ("open-mixtral-8x22b", "mistral-small-2501", "mistral-large")] == [1, 0, 0]
+    assert [row(n).text_results for n in ("mistral-large-2512", "mistral-small-2603")] == [True, False]
+    assert not any(MISTRAL.ids(identify(name)).takes("call_1") for name in ("devstral-2512", "devstral-latest"))
+    pictures = {
+        name: "image" in row(name).media_human for name in ("pixtral-12b-2409", "codestral-2508", "ministral-8b")
+    }
+    assert pictures == {"pixtral-12b-2409": True, "codestral-2508": False, "ministral-8b": True}
+
+
+# ------------------------------------------------------------------------------------------------------ replies, errors
+
+
+def reply_of(message: dict, finish: str = "stop") -> dict[str, Any]:
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
+    return {"id": "c", "object": "chat.completion", "model": "m", "choices": [choice], "usage": usage, "created": 0}
+
+
+def test_a_reply_with_thinking() -> None:
+    body = reply_of(says([thinking(), words("so")]))
+    reply = MISTRAL.parse_reply(body)
+    assert (reply.thinking, reply.text, reply.finish) == ("hm", "so", "stop")
+    assert carry_reply(body, MISTRAL, MISTRAL)[0] is body
+    abroad, _ = carry_reply(body, MISTRAL, OPENAI_CHAT)
+    assert abroad["choices"][0]["message"]["reasoning_content"] == "hm"
+    assert abroad["choices"][0]["message"]["content"] == "so"
+
+
+@pytest.mark.parametrize(
+    ("reason", "finish"),
+    [("tool_calls", "tool_calls"), ("model_length", "length"), ("error", "error"), ("stop", "stop")],
+)
+def test_reasons_to_stop(reason: str, finish: str) -> None:
+    message = asks({**call(), "index": 0}) if reason == "tool_calls" else says()
+    reply = MISTRAL.parse_reply(reply_of(message, reason))
+    assert reply.finish == finish
+    if reason == "tool_calls":
+        assert reply.calls[0].origin.raw_id == "abcdefgh1"
+
+
+def test_a_reply_for_a_client_of_mistral() -> None:
+    made, _ = told(
+        Reply((Thinking("hm"), Text("so"), ToolCall("read", origin=Origin("openai", raw_id="call_1")))), MISTRAL
+    )
+    message = made["choices"][0]["message"]
+    assert message["content"] == [thinking(), words("so")]
+    assert NINE.fullmatch(message["tool_calls"][0]["id"])
+    assert told(Reply((Text("a"), Text("b"))), MISTRAL)[0]["choices"][0]["message"]["content"] == "ab"
+    broken, _ = told(Reply((Text("a"),), finish="error"), MISTRAL)
+    assert broken["choices"][0]["finish_reason"] == "error"
+
+
+FOUND = {"type": "extra_forbidden", "loc": ["body", "messages", 2, "assistant", "x"], "msg": "Extra inputs", "input": 1}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "expected"),
+    [
+        (
+            400,
+            {"object": "error", "message": "Unexpected role", "type": "invalid_request_message_order", "code": 3230},
+            ApiError(400, "Unexpected role", "invalid_request_message_order", "3230"),
+        ),
+        (422, {"detail": [FOUND, FOUND]}, ApiError(422, "; ".join(["messages.2.assistant.x: Extra inputs"] * 2))),
+        (
+            422,
+            {"object": "Error", "message": {"detail": [FOUND]}, "type": "invalid_request_error", "code": None},
+            ApiError(422, "messages.2.assistant.x: Extra inputs"),
+        ),
+        (422, {"detail": [{"loc": 3}, "odd", None]}, ApiError(422, '{"loc":3}; odd; ')),
+        (500, {"message": {}}, ApiError(500, "the provider gave no reason", "server_error")),
+        (404, {"detail": "Not Found"}, ApiError(404, "Not Found", "not_found_error")),
+    ],
+)
+def test_errors_are_read(status: int, body: dict, expected: ApiError) -> None:
+    assert MISTRAL.parse_error(status, body) == expected
+
+
+def test_errors_are_written() -> None:
+    error = ApiError(400, "no", "invalid_request_message_order", "3230")
+    made = MISTRAL.render_error(error)
+    assert made == {
+        "object": "error",
+        "message": "no",
+        "type": "invalid_request_message_order",
+        "param": None,
+        "code": "3230",
+    }
+    assert MISTRAL.parse_error(400, made) == error
+
+
+@pytest.mark.parametrize("body", [{"object": "error", "message": "no"}, {"detail": [FOUND]}])
+def test_an_error_is_no_reply(body: dict) -> None:
+    converted = segue.convert({"messages": [user()]}, source="openai-chat", target="mistral")
+    with pytest.raises(segue.RemoteProtocolError, match="answered with an error"):
+        converted.reply(body)
+
+
+def test_a_body_is_told_by_its_model() -> None:
+    assert segue.convert(body_of(user(), asks(call()), result()), target="openai-chat").source == "mistral"
+    assert segue.convert(body_of(user(), model="devstral-2512"), target="openai-chat").source == "mistral"

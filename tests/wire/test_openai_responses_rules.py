@@ -1,0 +1,399 @@
+"""What the Responses API refuses, by rule number, and what becomes of it at home: ids, reasoning, state, pairing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import segue
+from tests.conversations.sdk import complaints
+
+from .bodies_responses import BODIES, body, call, function, output, reasoning, says, user
+
+API = "openai-responses"
+SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}}
+
+
+def mended(*items: Any, model: str | None = None, policy: dict[str, Any] | None = None, **more: Any) -> Any:
+    """The items of a body that went home, and the report. What comes out goes home again as it is."""
+    out = segue.convert(body(*items, **more), source=API, target=API, model=model, **(policy or {}))
+    again = segue.convert(out.body, source=API, target=API, model=model, **(policy or {}))
+    assert json.dumps(again.body) == json.dumps(out.body)
+    return out
+
+
+def kinds(out: Any) -> list[str]:
+    return [item.get("type", "message") for item in out.body["input"]]
+
+
+def ids(out: Any) -> list[Any]:
+    return [item.get("id") for item in out.body["input"]]
+
+
+def findings(out: Any) -> list[str]:
+    return [finding.kind for finding in out.report.findings]
+
+
+# ---------------------------------------------------------------------------------------------------------------- ids
+
+
+@pytest.mark.parametrize("call_id", ["", None, 7, "x" * 65])
+def test_resp_01_a_call_id_has_1_to_64_characters(call_id):
+    made = mended(user(), {**call(), "call_id": call_id}, {**output(), "call_id": call_id}).body["input"]
+    assert 1 <= len(made[1]["call_id"]) <= 64
+    assert made[2]["call_id"] == made[1]["call_id"]
+
+
+@pytest.mark.parametrize("call_id", ["x", "x" * 64, "functions.read:0", "toolu_01", "a|fc_b", "ünï"])
+def test_resp_01_any_characters_are_lawful(call_id):
+    given_body = body(user(), call(call_id), output(call_id))
+    assert segue.convert(given_body, target=API).body == given_body
+
+
+@pytest.mark.parametrize("item_id", ["call_1", "item_1", "", "fc_" + "x" * 62, "fc.1"])
+def test_resp_02_an_id_of_a_wrong_form_is_left_out(item_id):
+    out = mended(user(), call(id=item_id), output())
+    assert out.body["input"][1] == {**call(), "arguments": '{"q":"a"}'}
+    assert complaints(out.body, API) == []
+
+
+@pytest.mark.parametrize("item_id", ["item_1", "rs", "msg_" + "x" * 61])
+def test_resp_03_a_message_of_a_wrong_id_is_told_without_one(item_id):
+    out = mended(user(id=item_id), says("a", id=item_id, phase="commentary"), user("b", id=item_id))
+    assert out.body["input"] == [user(), {"role": "assistant", "content": "a", "phase": "commentary"}, user("b")]
+
+
+@pytest.mark.parametrize("item_id", ["item_1", "", "rs_" + "x" * 70])
+def test_resp_03_reasoning_of_a_wrong_id_goes_with_all_that_was_made_with_it(item_id):
+    out = mended(user(), reasoning(item_id), says("a"), call(id="fc_1"), output())
+    assert kinds(out) == ["message", "message", "function_call", "function_call_output"]
+    assert ids(out) == [None] * 4
+    assert findings(out) == ["reasoning"]
+
+
+def test_sealed_reasoning_without_an_id_stays():
+    """Clients that keep nothing at the provider leave the ids out; what is sealed needs none."""
+    thought = reasoning()
+    del thought["id"]
+    given_body = body(user(), thought, call(), output(), store=False)
+    assert segue.convert(given_body, target=API).body == given_body
+
+
+def test_resp_13_an_id_stands_once():
+    out = mended(
+        *(user("a", id="msg_0"), reasoning(), says("x"), call(id="fc_1"), output(id="fco_1")),
+        *(user("b", id="msg_0"), reasoning(), says("x"), call("call_2", id="fc_1"), output("call_2", id="fco_1")),
+    )
+    assert ids(out)[:5] == ["msg_0", "rs_1", "msg_1", "fc_1", "fco_1"]
+    assert ids(out)[5:] == [None] * 4
+    assert kinds(out)[5:] == ["message", "message", "function_call", "function_call_output"]
+    assert findings(out) == ["reasoning"]
+
+
+def test_resp_13_what_the_provider_ran_twice_is_told_as_a_call():
+    out = mended(user(), SEARCH, says("x"), user(), SEARCH, says("y", id="msg_2"))
+    assert kinds(out) == [
+        *("message", "web_search_call", "message", "message"),
+        *("function_call", "function_call_output", "message"),
+    ]
+
+
+def test_resp_13_also_where_a_reply_was_added_twice():
+    chat = segue.Conversation()
+    reply = {"object": "response", "model": "gpt-5", "output": [reasoning(), says("x")]}
+    for _ in range(2):
+        chat.add_user("go")
+        chat.add_reply(reply)
+    made = chat.render(API, "gpt-5")
+    assert [item.get("id") for item in made.body["input"]] == [None, "rs_1", "msg_1", None, None]
+    assert "reasoning" in [finding.kind for finding in made.report.findings]
+
+
+# ------------------------------------------------------------------------------------------------------------ pairing
+
+
+def test_resp_04_every_call_gets_its_output():
+    out = mended(user(), call(id="fc_1"), call("call_2"), output("call_2"), user("next"))
+    assert kinds(out) == [
+        *("message", "function_call", "function_call", "function_call_output", "function_call_output", "message")
+    ]
+    assert out.body["input"][1]["id"] == "fc_1"
+    assert {item["call_id"] for item in out.body["input"] if "output" in item} == {"call_1", "call_2"}
+    assert findings(out) == ["synthetic"]
+
+
+def test_resp_05_an_output_without_its_call_is_told_as_text():
+    out = mended(user(), output("call_9", "lost"))
+    assert out.body["input"][1] == user("[result of a tool; its call is no longer part of this conversation]\nlost")
+    assert findings(out) == ["orphan"]
+
+
+@pytest.mark.parametrize(
+    "held",
+    [{"previous_response_id": "resp_1"}, {"conversation": "conv_1"}, {"conversation": {"id": "conv_1"}}],
+    ids=["response", "conversation", "conversation object"],
+)
+def test_resp_05_not_where_the_provider_holds_the_call(held):
+    given_body = body(output("call_9", "x"), output("call_8", [{"type": "input_text", "text": "y"}]), **held)
+    assert segue.convert(given_body, source=API, target=API).body == given_body
+    assert mended(output("call_9", {"a": 1}), **held).body["input"] == [output("call_9", '{"a":1}')]
+    out = segue.convert(given_body, source=API, target="anthropic")
+    assert segue.check(out.body, "anthropic")
+    name = next(iter(held.values()))
+    told = [finding.message for finding in out.report.of("dropped")]
+    assert told == [f"this body goes on from {name if isinstance(name, str) else 'conv_1'}, which it does not hold"]
+    assert "its call is no longer part" in json.dumps(out.body)
+
+
+def test_resp_05_nor_where_an_item_refers_to_it():
+    given_body = body(user(), {"type": "item_reference", "id": "fc_9"}, output("call_9"))
+    assert segue.convert(given_body, target=API).body == given_body
+    out = segue.convert(given_body, target="openai-chat")
+    assert "the stored item fc_9" in out.report.of("dropped")[0].message
+    assert out.body["messages"][1] == {"role": "assistant", "content": "[item_reference not supported here] fc_9"}
+
+
+def test_a_body_may_be_nothing_but_what_the_provider_holds():
+    for held in ({"previous_response_id": "resp_1"}, {"prompt": {"id": "pmpt_1"}}):
+        assert segue.convert(held, source=API, target=API).body == held
+        assert segue.check(segue.convert(held, source=API, target="anthropic").body, "anthropic")
+
+
+def test_resp_06_at_home_outputs_stand_where_they_stood_abroad_behind_their_calls():
+    given_body = BODIES["apart"]
+    assert segue.convert(given_body, target=API).body == given_body
+    chat = segue.convert(given_body, target="openai-chat")
+    assert [m["role"] for m in chat.body["messages"]][-7:] == [
+        *("assistant", "tool", "user", "assistant", "tool", "assistant", "user")
+    ]
+    assert "reordered" in findings(chat)
+
+
+def test_resp_06_an_output_before_its_call_is_brought_to_it():
+    out = mended(user(), output(), call(), user("next"))
+    assert kinds(out) == ["message", "function_call", "function_call_output", "message"]
+
+
+def test_resp_06_only_the_broken_turn_is_touched():
+    out = mended(
+        *(user(), call("call_a"), call("call_b"), user("meanwhile"), output("call_a")),
+        *(call("call_c"), user("more"), output("call_c")),
+    )
+    assert kinds(out) == [
+        *("message", "function_call", "function_call", "function_call_output", "message", "function_call_output"),
+        *("function_call", "message", "function_call_output"),
+    ]
+    assert out.body["input"][3]["call_id"] == "call_b"
+
+
+def test_resp_14_to_16_parts_and_outputs_of_a_wrong_type_are_mended():
+    out = mended(
+        user([{"type": "text", "text": "a"}, {"type": "output_text", "text": "b"}]),
+        says("", content=[{"type": "input_text", "text": "c"}]),
+        call(arguments={"q": 1}),
+        output(value=[{"type": "text", "text": "d"}, {"type": "image_url", "image_url": {"url": "https://x"}}]),
+        call("call_2"),
+        {**output("call_2"), "output": None},
+        call("call_3"),
+        output("call_3", [{"type": "telepathy", "text": "e"}]),
+    )
+    picture = {"type": "input_image", "detail": "auto", "image_url": "https://x"}
+    assert out.body["input"] == [
+        user([{"type": "input_text", "text": "a"}, {"type": "input_text", "text": "b"}]),
+        {"role": "assistant", "content": "c"},
+        call(arguments='{"q":1}'),
+        {**output(), "output": [{"type": "input_text", "text": "d"}, picture]},
+        call("call_2"),
+        output("call_2", ""),
+        call("call_3"),
+        output("call_3", "[telepathy not supported here] e"),
+    ]
+    assert complaints(out.body, API) == []
+
+
+def test_resp_17_an_output_is_of_its_calls_type():
+    custom = {"type": "custom_tool_call", "call_id": "call_1", "name": "free", "input": "x"}
+    out = mended(user(), custom, output(), call("call_2"), {**output("call_2"), "type": "custom_tool_call_output"})
+    assert kinds(out) == [
+        *("message", "custom_tool_call", "custom_tool_call_output", "function_call", "function_call_output")
+    ]
+
+
+def test_resp_25_two_calls_of_one_id_are_told_apart():
+    out = mended(user(), call(), output(value="a"), user(), call(), output(value="b"))
+    made = [(item["call_id"], item.get("output")) for item in out.body["input"] if "call_id" in item]
+    assert [value for _, value in made] == [None, "a", None, "b"]
+    assert made[0][0] == made[1][0] == "call_1" != made[2][0] == made[3][0]
+
+
+# ---------------------------------------------------------------------------------------------------------- reasoning
+
+REPLY = (reasoning(), says("a"), call(id="fc_1"), call("call_2", id="fc_2"))
+RESULTS = (output(), output("call_2"))
+
+
+def test_reasoning_goes_home_with_what_was_made_with_it():
+    for more in ({}, {"store": True}, {"store": False}):
+        given_body = body(user(), *REPLY, *RESULTS, **more)
+        assert segue.convert(given_body, target=API).body == given_body
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        (user(), reasoning()),
+        (user(), reasoning(), user("next")),
+        (user(), says("a"), reasoning(), user("next")),
+        (user(), reasoning("rs_0"), reasoning("rs_1"), says("a")),
+    ],
+    ids=["at the end", "before the user", "behind what it was not for", "before more of it"],
+)
+def test_resp_07_reasoning_without_its_item_is_left_out(items):
+    out = mended(*items)
+    made = out.body["input"]
+    for index, item in enumerate(made):
+        if item.get("type") == "reasoning":
+            assert made[index + 1].get("role") == "assistant"
+    assert findings(out)[0] == "reasoning"
+    # What other reasoning was for, or none, keeps its id.
+    assert [item["id"] for item in made if item.get("role") == "assistant"] in ([], ["msg_1"])
+
+
+def test_resp_08_what_follows_reasoning_that_was_torn_from_it_loses_its_id():
+    out = mended(
+        user(), reasoning(), user("in between"), call(id="fc_1"), output(), call("call_2", id="fc_2"), output("call_2")
+    )
+    assert kinds(out)[:3] == ["message", "message", "function_call"]
+    assert ids(out) == [None, None, None, None, "fc_2", None]
+
+
+def test_resp_08_ids_go_with_the_reasoning():
+    out = mended(user(), *REPLY, *RESULTS, policy={"reasoning": "none"})
+    assert ids(out) == [None] * 6
+    assert "reasoning" not in kinds(out)
+    assert complaints(out.body, API) == []
+    thought = reasoning("item_1", summary=[{"type": "summary_text", "text": "hm"}])
+    told = mended(user(), thought, *REPLY[1:], *RESULTS, policy={"reasoning": "text"})
+    assert told.body["input"][1] == {"role": "assistant", "content": "[reasoning] hm"}
+    assert ids(told) == [None] * 7
+
+
+def test_resp_08_what_can_not_go_without_its_id_goes_as_a_call():
+    computer, shot = BODIES["every item"]["input"][13:15]
+    out = mended(user(), reasoning(), SEARCH, says("a"), computer, shot, policy={"reasoning": "none"})
+    assert kinds(out) == [
+        *("message", "function_call", "function_call_output", "message", "function_call", "function_call_output")
+    ]
+    assert ids(out) == [None] * 6
+    assert out.body["input"][5]["output"][0]["type"] == "input_image"
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_resp_10_reasoning_that_is_not_sealed_needs_a_provider_that_keeps_it(stored):
+    bare = {"type": "reasoning", "id": "rs_1", "summary": []}
+    out = mended(user(), bare, *REPLY[1:], *RESULTS, store=stored)
+    assert ("reasoning" in kinds(out)) == stored
+    assert (ids(out)[-4] == "fc_1") == stored
+    assert findings(out) == ([] if stored else ["reasoning"])
+
+
+def test_resp_10_nothing_can_be_referred_to_that_is_not_kept():
+    out = mended(user(), {"type": "item_reference", "id": "rs_1"}, call(id="fc_1"), output(), store=False)
+    assert kinds(out) == ["message", "function_call", "function_call_output"]
+    assert ids(out) == [None] * 3
+    assert findings(out) == ["dropped"]
+
+
+def test_resp_11_what_is_sealed_goes_to_the_model_that_sealed_it():
+    same = mended(user(), *REPLY, *RESULTS, model="gpt-5.6-terra-2026-07-01")
+    assert kinds(same)[1] == "reasoning"
+    for model in ("gpt-5", "gpt-4.1"):
+        out = mended(user(), *REPLY, *RESULTS, model=model)
+        assert ids(out) == [None] * 6
+        assert findings(out) == ["reasoning"]
+    # A body that nobody changed is its own affair.
+    given_body = body(user(), *REPLY, *RESULTS, model="gpt-4.1")
+    assert segue.convert(given_body, target=API).body == given_body
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "anthropic", "kimi"])
+def test_resp_11_and_to_nobody_else(target):
+    out = segue.convert(body(user(), *REPLY, *RESULTS), target=target)
+    assert "gAAA1" not in json.dumps(out.body)
+    assert "rs_1" not in json.dumps(out.body)
+    assert segue.check(out.body, target)
+
+
+def test_reasoning_of_others_does_not_come_here():
+    claude = {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 10,
+        "messages": [
+            {"role": "user", "content": "go"},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
+                    {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}},
+                ],
+            },
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "r"}]},
+        ],
+    }
+    out = segue.convert(claude, target=API)
+    assert kinds(out) == ["message", "function_call", "function_call_output"]
+    assert "reasoning" in findings(out)
+    told = segue.convert(claude, target=API, reasoning="text").body["input"]
+    assert told[1] == {"role": "assistant", "content": "[reasoning] hm"}
+
+
+def test_a_summary_is_always_there():
+    thought = reasoning()
+    del thought["summary"]
+    assert mended(user(), thought, says("a")).body["input"][1] == {**thought, "summary": []}
+
+
+# ------------------------------------------------------------------------------------------------------ conversations
+
+
+def chat_turn(number: int) -> list[dict[str, Any]]:
+    asked = {"id": f"call_{number}", "type": "function", "function": {"name": "read", "arguments": '{"n": 1}'}}
+    return [
+        {"role": "assistant", "content": "I look.", "tool_calls": [asked]},
+        {"role": "tool", "tool_call_id": f"call_{number}", "content": f"r{number}"},
+    ]
+
+
+def test_there_and_back_keeps_every_pair():
+    chat = {"messages": [{"role": "user", "content": "go"}, *chat_turn(1), *chat_turn(2)]}
+    there = segue.convert(chat, target=API).body
+    assert kinds(segue.convert(chat, target=API)) == [
+        "message",
+        *("message", "function_call", "function_call_output") * 2,
+    ]
+    back = segue.convert(there, target="openai-chat").body
+    assert [message.get("content") for message in back["messages"]] == ["go", "I look.", "r1", "I look.", "r2"]
+    claude = segue.convert(there, target="anthropic").body
+    assert segue.check(claude, "anthropic")
+    assert [m["role"] for m in claude["messages"]] == ["user", "assistant", "user", "assistant", "user"]
+
+
+def test_what_stands_earlier_does_not_change_when_more_is_said():
+    first = body(user(), *REPLY, *RESULTS, tools=[function()])
+    longer = {**first, "input": [*first["input"], user("more")]}
+    for target in (API, "openai-chat", "anthropic"):
+        key = "input" if target == API else "messages"
+        one = segue.convert(first, target=target).body[key]
+        two = segue.convert(longer, target=target).body[key]
+        last = max(index for index, item in enumerate(one) if item.get("role") == "assistant")
+        assert one[: last + 1] == two[: last + 1]
+
+
+def test_repair_tells_what_it_did():
+    repaired = segue.repair(body(user(), call(id="call_1"), output("call_9", "lost")), API)
+    assert {change.path for change in repaired.changes} >= {"input[2]", "input[3]"}
+    assert [finding.kind for finding in repaired.report.findings] == ["orphan", "synthetic"]
+    lawful = json.dumps(BODIES["agent"]).encode()
+    assert segue.repair(lawful, API).data == lawful

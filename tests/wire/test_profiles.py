@@ -1,0 +1,227 @@
+"""Servers that speak `openai-chat` with rules of their own: what each profile changes, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+import segue
+from segue.conformance import profile_names
+from segue.wire.profiles import PROFILES
+
+PARAMETERS = {"type": "object", "properties": {}}
+READ = {"type": "function", "function": {"name": "read", "parameters": PARAMETERS}}
+
+
+def call(call_id: str = "call_a", name: str = "read", arguments: str = "{}") -> dict:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def asks(*calls: dict, **more: Any) -> dict:
+    return {"role": "assistant", "content": "", **more, "tool_calls": list(calls)}
+
+
+def says(content: Any = "x", **more: Any) -> dict:
+    return {"role": "assistant", "content": content, **more}
+
+
+def result(call_id: str = "call_a", content: Any = "r", **more: Any) -> dict:
+    return {"role": "tool", "tool_call_id": call_id, "content": content, **more}
+
+
+def user(content: Any = "go", **more: Any) -> dict:
+    return {"role": "user", "content": content, **more}
+
+
+def said(profile: str, *messages: dict, model: str | None = None, **more: Any) -> dict[str, Any]:
+    body = {"messages": list(messages), **more}
+    out = segue.convert(body, source="openai-chat", target="openai-chat", profile=profile, model=model)
+    again = segue.convert(out.body, source="openai-chat", target="openai-chat", profile=profile, model=model)
+    assert again.data == out.data
+    verdict = segue.check(out.body, "openai-chat", profile=profile, model=model)
+    assert verdict, str(verdict)
+    return out.body
+
+
+PLAIN = {
+    "model": "m",
+    "messages": [
+        {"role": "system", "content": "s"},
+        user(),
+        asks(call(), call("call_b")),
+        result(),
+        result("call_b"),
+        says(),
+        user([{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "https://x/y.png"}}]),
+    ],
+    "tools": [READ],
+    "tool_choice": "auto",
+    "max_tokens": 5,
+    "temperature": 0.5,
+}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_what_every_server_takes_stays_as_it_was(profile: str) -> None:
+    out = segue.convert(PLAIN, source="openai-chat", target="openai-chat", profile=profile)
+    assert json.dumps(out.body) == json.dumps(PLAIN)
+    assert segue.repair(PLAIN, "openai-chat", profile=profile).changes == ()
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_nothing_that_only_openai_has(profile: str) -> None:
+    custom = {"id": "call_c", "type": "custom", "custom": {"name": "patch", "input": "x"}}
+    made = said(
+        profile,
+        {"role": "developer", "content": "s"},
+        user(),
+        {"role": "assistant", "content": None, "function_call": {"name": "read", "arguments": "{}"}},
+        {"role": "function", "name": "read", "content": "old"},
+        asks(custom),
+        result("call_c"),
+        says(None, refusal="no"),
+        user(),
+        tools=[{"type": "custom", "custom": {"name": "patch"}}],
+    )
+    assert [message["role"] for message in made["messages"]] == [
+        "developer" if profile == "openrouter" else "system",
+        *("user", "assistant", "tool", "assistant", "tool", "assistant", "user"),
+    ]
+    assert made["messages"][2]["tool_calls"][0]["id"] == made["messages"][3]["tool_call_id"]
+    assert json.loads(made["messages"][4]["tool_calls"][0]["function"]["arguments"]) == {"input": "x"}
+    assert [tool["type"] for tool in made["tools"]] == ["function"]
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("source", ["anthropic", "kimi", "mistral"])
+def test_from_abroad(profile: str, source: str) -> None:
+    body = segue.convert(PLAIN, source="openai-chat", target=source).body
+    out = segue.convert(body, source=source, target="openai-chat", profile=profile, model="some-model")
+    asked = out.body["messages"][2]
+    assert [entry["id"] for entry in asked["tool_calls"]] == [m["tool_call_id"] for m in out.body["messages"][3:5]]
+    assert segue.check(out.body, "openai-chat", profile=profile)
+    assert "max_completion_tokens" not in out.body
+
+
+def test_the_names_are_those_of_the_judge() -> None:
+    assert sorted(PROFILES) == list(profile_names())
+
+
+@pytest.mark.parametrize(("profile", "named"), [("groq", {}), ("cerebras", {"name": "bob"})])
+def test_unknown_keys_of_messages_are_left_out(profile: str, named: dict) -> None:
+    made = said(profile, user(name="bob"), asks(call(), reasoning_content="hm", status="x"), result(), user())
+    assert made["messages"] == [user(**named), asks(call()), result(), user()]
+
+
+@pytest.mark.parametrize(("model", "kept"), [("openai/gpt-oss-120b", True), ("llama-3.3-70b-versatile", False)])
+def test_groq_gets_reasoning_back_where_the_model_has_it(model: str, kept: bool) -> None:
+    made = said("groq", user(), says(reasoning="hm"), user(), model=model)
+    assert ("reasoning" in made["messages"][1]) is kept
+
+
+def test_xai_wants_content_beside_calls() -> None:
+    for content in (None, []):
+        made = said("xai", user(), {**asks(call()), "content": content}, result())
+        assert made["messages"][1]["content"] == ""
+    made = segue.convert(
+        {"messages": [user(), asks(call()), result()], "max_tokens": 5},
+        source="kimi",
+        target="openai-chat",
+        profile="xai",
+    )
+    assert made.body["messages"][1]["content"] == ""
+
+
+@pytest.mark.parametrize("profile", ["minimax", "vllm", "llama.cpp"])
+def test_arguments_are_json(profile: str) -> None:
+    made = said(
+        profile, user(), asks(call(arguments='{"a":'), call("call_b", arguments="[1]")), result(), result("call_b")
+    )
+    first, second = (entry["function"]["arguments"] for entry in made["messages"][1]["tool_calls"])
+    assert (json.loads(first), second) == ({"_raw": '{"a":'}, "[1]")
+    objects = said("ollama", user(), asks(call(arguments="[1]")), result())
+    assert json.loads(objects["messages"][1]["tool_calls"][0]["function"]["arguments"]) == {"value": [1]}
+
+
+def test_minimax_wants_a_schema() -> None:
+    tool = {"type": "function", "function": {"name": "read"}}
+    made = said("minimax", user(), asks(call()), result(), tools=[tool])
+    assert made["tools"][0]["function"]["parameters"] == PARAMETERS
+
+
+def test_zai_wants_each_id_once() -> None:
+    made = said("z.ai", user(), asks(call()), result(), asks(call()), result())
+    first, second = (made["messages"][place]["tool_calls"][0]["id"] for place in (1, 3))
+    assert first != second == made["messages"][4]["tool_call_id"]
+
+
+def test_zai_wants_a_user() -> None:
+    made = said("z.ai", {"role": "system", "content": "s"}, asks(call()), result())
+    assert made["messages"][-1] == user("Continue.")
+
+
+def test_llama_cpp_takes_a_prefill_where_nobody_asks_for_thoughts() -> None:
+    body = {"messages": [user(), says("half")]}
+    assert said("llama.cpp", *body["messages"]) == body
+    wishes: tuple[dict[str, Any], ...] = (
+        {"reasoning_effort": "high"},
+        {"chat_template_kwargs": {"enable_thinking": True}},
+    )
+    for asked in wishes:
+        made = said("llama.cpp", *body["messages"], **asked)
+        assert made["messages"][2] == user("Continue.")
+        assert made.items() >= asked.items()
+
+
+@pytest.mark.parametrize("profile", ["vllm", "llama.cpp", "ollama"])
+def test_ids_are_those_of_the_model_that_is_served(profile: str) -> None:
+    body = {"messages": [user(), asks(call()), result()]}
+
+    def made_id(model: str) -> str:
+        source = segue.convert(body, source="openai-chat", target="anthropic").body
+        out = segue.convert(source, source="anthropic", target="openai-chat", profile=profile, model=model)
+        return out.body["messages"][1]["tool_calls"][0]["id"]
+
+    assert made_id("moonshotai/Kimi-K2-Instruct") == "functions.read:0"
+    assert re.fullmatch(r"[a-zA-Z0-9]{9}", made_id("mistralai/Devstral-Small-2507"))
+    assert made_id("Qwen/Qwen3-32B").startswith("call_")
+    assert made_id("kimi-k3").startswith("call_")
+
+
+def test_openrouter_gets_its_reasoning_back() -> None:
+    details = [{"type": "reasoning.encrypted", "data": "x", "id": "call_a", "index": 0}]
+    body = [user(), asks(call(), reasoning_details=details), result()]
+    for model in ("google/gemini-3-pro", "anthropic/claude-opus-4.6"):
+        assert said("openrouter", *body, model=model)["messages"] == body
+
+
+def test_openrouter_has_a_signature_for_gemini_where_there_is_none() -> None:
+    body = [user(), asks(call(), call("call_b")), result(), result("call_b")]
+    (entry,) = said("openrouter", *body, model="google/gemini-3-pro")["messages"][1]["reasoning_details"]
+    assert (entry["type"], entry["id"], entry["index"]) == ("reasoning.encrypted", "call_a", 0)
+    assert "reasoning_details" not in said("openrouter", *body, model="google/gemini-2.5-pro")["messages"][1]
+    abroad = segue.convert({"messages": body}, source="openai-chat", target="kimi").body
+    out = segue.convert(abroad, source="kimi", target="openai-chat", profile="openrouter", model="google/gemini-3-pro")
+    assert segue.check(out.body, "openai-chat", profile="openrouter")
+
+
+def test_fireworks_refuses_unknown_keys() -> None:
+    made = said("fireworks", user(name="bob"), stream_options={"include_usage": True}, stream=True, top_k=3)
+    assert made == {"messages": [user()], "stream": True, "top_k": 3}
+
+
+def test_an_unknown_profile_names_the_known_ones() -> None:
+    with pytest.raises(segue.InputError, match="known are groq, cerebras") as caught:
+        segue.convert(PLAIN, source="openai-chat", target="openai-chat", profile="acme")
+    assert caught.value.path == "profile"
+    with pytest.raises(segue.InputError, match="anthropic has no profiles"):
+        segue.convert(PLAIN, source="openai-chat", target="anthropic", profile="vllm")
+
+
+def test_a_reply_comes_back() -> None:
+    converted = segue.convert(PLAIN, source="openai-chat", target="openai-chat", profile="vllm")
+    reply = {"choices": [{"index": 0, "message": asks(call("chatcmpl-tool-1")), "finish_reason": "tool_calls"}]}
+    assert converted.reply(reply)["choices"][0]["message"]["tool_calls"][0]["id"] == "chatcmpl-tool-1"

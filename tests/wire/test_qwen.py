@@ -1,0 +1,255 @@
+"""The dialect `qwen`: what differs from the plain chat wire."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import segue
+from segue.canonical.blocks import responses_of
+from segue.canonical.request import Options, Reasoning
+from segue.models import identify
+from segue.wire.anthropic import ANTHROPIC
+from segue.wire.dialects.deepseek import DEEPSEEK
+from segue.wire.dialects.kimi import KIMI
+from segue.wire.dialects.qwen import QWEN
+from segue.wire.openai_chat import OPENAI_CHAT
+from tests.wire.carrying import carry, carry_reply
+
+READ = {"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}
+
+
+def call(call_id: str = "call_a", name: str = "read", arguments: Any = "{}") -> dict:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def asks(*calls: dict, **more: Any) -> dict:
+    return {"role": "assistant", "content": "", **more, "tool_calls": list(calls)}
+
+
+def says(content: Any = "x", **more: Any) -> dict:
+    return {"role": "assistant", "content": content, **more}
+
+
+def result(call_id: str = "call_a", content: Any = "r") -> dict:
+    return {"role": "tool", "tool_call_id": call_id, "content": content}
+
+
+def user(content: Any = "go") -> dict:
+    return {"role": "user", "content": content}
+
+
+def body_of(*messages: dict, model: str = "qwen-plus", **more: Any) -> dict[str, Any]:
+    return {"model": model, "messages": list(messages), **more}
+
+
+HOME = {
+    "a loop": body_of(
+        {"role": "system", "content": "s"},
+        user(),
+        asks(call(arguments='{"a": 1}'), call("call_b", "list")),
+        result("call_b"),
+        result(),
+        user(),
+        says("half", partial=True),
+        tools=[READ],
+        tool_choice="auto",
+        parallel_tool_calls=True,
+        enable_search=True,
+        top_k=20,
+        temperature=0.7,
+    ),
+    "thinking": body_of(
+        user(),
+        asks(call(), reasoning_content="hm"),
+        result(),
+        says(reasoning_content="so"),
+        user(),
+        model="qwen3.6-plus",
+        enable_thinking=True,
+        thinking_budget=1000,
+        preserve_thinking=True,
+    ),
+    "a reply first, and last": body_of(says(), user(), says("b")),
+    "pictures": body_of(
+        user(
+            [
+                {"type": "image_url", "image_url": {"url": "https://x/y.png"}},
+                {"type": "video_url", "video_url": {"url": "https://x/y.mp4"}},
+                {"type": "text", "text": "?"},
+            ]
+        ),
+        model="qwen3-vl-plus",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HOME)
+def test_a_lawful_body_comes_home_as_it_was(case: str) -> None:
+    body = HOME[case]
+    made, _ = carry(body, QWEN, QWEN)
+    assert json.dumps(made) == json.dumps(body)
+    assert made["messages"] is body["messages"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("", {}),
+        ('{"a":', {"_raw": '{"a":'}),
+        ("3", {"value": 3}),
+        ('["x"]', {"value": ["x"]}),
+        ({"a": 1}, {"a": 1}),
+        (None, {}),
+        ("null", {"value": None}),
+    ],
+)
+@pytest.mark.parametrize("source", [QWEN, OPENAI_CHAT])
+def test_arguments_are_an_object(arguments: Any, expected: Any, source: Any) -> None:
+    body = {"messages": [user(), asks(call(arguments=arguments)), result()]}
+    made, report = carry(body, source, QWEN)
+    text = made["messages"][1]["tool_calls"][0]["function"]["arguments"]
+    assert json.loads(text) == expected
+    assert bool(report.of("argument")) == (set(expected) in ({"_raw"}, {"value"}))
+    assert carry(made, QWEN, QWEN)[0] == made
+
+
+def test_somebody_must_have_asked() -> None:
+    system = {"role": "system", "content": "s"}
+    made, _ = carry(body_of(system), QWEN, QWEN)
+    assert made["messages"] == [system, user("Continue.")]
+    loop = (asks(call()), result())
+    made, _ = carry(body_of(system, *loop), QWEN, QWEN)
+    assert made["messages"] == [system, *loop, user("Continue.")]
+    assert carry(body_of(system, *loop, user("and?")), QWEN, QWEN)[0]["messages"][:3] == made["messages"][:3]
+    made, _ = carry({"messages": [system, *loop]}, OPENAI_CHAT, QWEN)
+    assert made["messages"][1] == user("[continued]")
+
+
+def test_ids_and_names_from_abroad() -> None:
+    body = {
+        "messages": [user(), asks(call("call_a"), call("call_b", "ns.list")), result("call_b"), result("call_a")],
+        "tools": [READ, {"type": "custom", "custom": {"name": "patch"}}],
+        "temperature": 2,
+        "user": "u",
+    }
+    made, report = carry(body, OPENAI_CHAT, QWEN)
+    asked, first, second = made["messages"][1:]
+    assert [entry["id"] for entry in asked["tool_calls"]] == [first["tool_call_id"], second["tool_call_id"]]
+    assert all(entry["id"].startswith("call_") for entry in asked["tool_calls"])
+    assert "." not in asked["tool_calls"][1]["function"]["name"]
+    assert made["temperature"] < 2
+    assert {"temperature", "user"} == {finding.subject for finding in report.of("adjusted")}
+    assert "name" not in first
+
+
+def test_a_reply_at_the_end_abroad_gets_a_user_behind_it() -> None:
+    made, _ = carry({"messages": [user(), says()]}, OPENAI_CHAT, QWEN)
+    assert made["messages"][2] == user("Continue.")
+    partial = body_of(user(), says("half", partial=True))
+    assert "partial" not in json.dumps(carry(partial, QWEN, DEEPSEEK)[0])
+
+
+def test_own_reasoning_goes_back_and_others_stays_behind() -> None:
+    body = body_of(user(), asks(call(), reasoning_content="hm"), result())
+    assert carry(body, QWEN, QWEN, model="qwen3-32b")[0]["messages"][1]["reasoning_content"] == "hm"
+    assert "reasoning_content" not in carry(body, KIMI, QWEN)[0]["messages"][1]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"enable_thinking": True, "thinking_budget": 9}, Reasoning(enabled=True, budget=9)),
+        ({"enable_thinking": False}, Reasoning(enabled=False)),
+        ({"thinking_budget": 9}, Reasoning(budget=9)),
+        ({"enable_thinking": "yes"}, None),
+    ],
+)
+def test_thinking_is_read(body: dict, expected: Reasoning | None) -> None:
+    whole = body_of(user(), **body)
+    assert QWEN.parse_request(whole).options == Options(reasoning=expected)
+    assert carry(whole, QWEN, QWEN)[0] == whole
+
+
+@pytest.mark.parametrize(
+    ("effort", "model", "expected"),
+    [
+        ("high", "qwen-plus", {"enable_thinking": True, "thinking_budget": 16384}),
+        ("max", "qwen-plus", {"enable_thinking": True}),
+        ("none", "qwen-plus", {"enable_thinking": False}),
+        ("high", None, {"enable_thinking": True, "thinking_budget": 16384}),
+        ("high", "qwq-plus", {}),
+        ("none", "qwen3-235b-a22b-thinking-2507", {}),
+        ("high", "qwen3-coder-plus", {}),
+        ("high", "qwen2.5-72b-instruct", {}),
+        ("high", "qwen-max", {}),
+        ("none", "qwen-max", {}),
+    ],
+)
+def test_thinking_is_asked_for(effort: str, model: str | None, expected: dict) -> None:
+    made, report = carry({"messages": [user()], "reasoning_effort": effort}, OPENAI_CHAT, QWEN, model=model)
+    assert {key: made[key] for key in made if "think" in key} == expected
+    silent = bool(expected) and effort != "max"
+    silent = silent or (effort, model) in (("high", "qwq-plus"), ("none", "qwen-max"))
+    assert bool(report.of("adjusted")) is not silent
+
+
+def test_a_budget_stays_one() -> None:
+    body = {"messages": [user()], "max_tokens": 9000, "thinking": {"type": "enabled", "budget_tokens": 4000}}
+    made, _ = carry(body, ANTHROPIC, QWEN)
+    assert (made["enable_thinking"], made["thinking_budget"]) == (True, 4000)
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "expected"),
+    [
+        ("qwen3.5-plus", {"tool_choice": "required"}, ("required", False, False)),
+        ("qwen-plus", {"tool_choice": "required"}, ("required", None, False)),
+        ("qwq-plus", {"tool_choice": "required"}, ("auto", None, False)),
+        ("qwen3.5-plus", {"response_format": {"type": "json_object"}}, (None, False, True)),
+        ("qwq-plus", {"response_format": {"type": "json_object"}}, (None, None, False)),
+        ("qwen3-32b", {}, (None, False, False)),
+        ("qwen3-32b", {"stream": True}, (None, None, False)),
+        ("qwen3.5-plus", {}, (None, None, False)),
+    ],
+)
+def test_what_does_not_go_with_thinking(model: str, more: dict, expected: Any) -> None:
+    body = {"messages": [user()], "tools": [READ], **more}
+    made, report = carry(body, OPENAI_CHAT, QWEN, model=model)
+    assert (made.get("tool_choice"), made.get("enable_thinking"), "response_format" in made) == expected
+    changed = expected[1] is False or model == "qwq-plus"
+    assert bool(report.of("adjusted")) is changed
+
+
+def test_pictures_for_models_that_see() -> None:
+    picture = {"type": "image_url", "image_url": {"url": "https://x/y.png"}}
+    for model, seen in (("qwen-plus", False), ("qwen3-vl-plus", True), ("qwen3.5-plus", True), ("qwen-vl-max", True)):
+        made, _ = carry({"messages": [user([picture])]}, OPENAI_CHAT, QWEN, model=model)
+        assert ("image_url" in json.dumps(made)) is seen
+
+
+def test_results_go_by_id() -> None:
+    request = QWEN.parse_request(HOME["a loop"])
+    assert [responses_of(message)[0].name for message in request.messages[3:5]] == ["list", "read"]
+    assert not QWEN.demands(identify("qwen-plus")).by_position
+
+
+def test_a_reply() -> None:
+    choice = {"message": asks(call(), reasoning_content="hm"), "finish_reason": "tool_calls", "index": 0}
+    body = {"id": "c", "model": "qwen-plus", "choices": [choice]}
+    reply = QWEN.parse_reply(body)
+    assert (reply.thinking, reply.finish, reply.calls[0].origin.raw_id) == ("hm", "tool_calls", "call_a")
+    assert carry_reply(body, QWEN, QWEN)[0] is body
+
+
+def test_an_error() -> None:
+    body = {"error": {"message": "no", "type": "invalid_request_error", "code": "invalid_parameter_error"}}
+    error = QWEN.parse_error(400, body)
+    assert (error.message, error.code) == ("no", "invalid_parameter_error")
+    assert QWEN.render_error(error)["error"]["message"] == "no"
+
+
+def test_a_body_is_told_by_its_model() -> None:
+    assert segue.convert(body_of(user(), enable_thinking=True), target="openai-chat").source == "qwen"
