@@ -24,8 +24,8 @@ from segue.wire.openai_chat.items import MESSAGE_KEYS, parse_message, render_mes
 from segue.wire.openai_chat.options import keys_of, lawful_options, parse_options, render_options
 from segue.wire.openai_chat.parts import PART_KEYS
 from segue.wire.overlay import laid_over
-from segue.wire.schema import fitted_format, fitted_tool
-from segue.wire.schema.rules import OPENAI_STRICT
+from segue.wire.schema import fitted, fitted_format, fitted_tool
+from segue.wire.schema.rules import MISTRAL, OPENAI_STRICT
 from segue.wire.tools import as_function, object_schema
 
 __all__ = ["ITEM_KEYS", "body_keys", "parse_request", "render_request"]
@@ -286,8 +286,8 @@ def _schema_or_none(tool: Tool, out: Spelling) -> JsonObject | None:
     """The schema that stands for one that the target refuses; None where it takes it."""
     if not out.dialect.parameters_wanted or tool.parameters is None or is_draft7(object_schema(tool.parameters)):
         return None
-    out.report.add("tools", "parameters that are no JSON Schema: declared without", subject=tool.name)
-    return object_schema(None)
+    out.report.add("tools", "parameters that are no JSON Schema of draft 7 are mended", subject=tool.name)
+    return fitted(tool.parameters, MISTRAL, out.report, subject=tool.name)
 
 
 def _described(tool: Tool, out: Spelling) -> str | None:

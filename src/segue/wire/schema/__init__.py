@@ -21,7 +21,7 @@ from segue.render.report import Kind, Report
 from segue.wire.schema.back import without_forced_nulls
 from segue.wire.schema.document import ROOT, Document, references, renamed
 from segue.wire.schema.merge import Merger, united
-from segue.wire.schema.narrow import UnfitError, written_narrow
+from segue.wire.schema.narrow import FORCED_NULL, UnfitError, written_narrow
 from segue.wire.schema.notes import Notes
 from segue.wire.schema.plain import written_plain
 from segue.wire.schema.read import read_document
@@ -74,9 +74,11 @@ def fitted_format(
         return form
     if form.strict and strict is not None:
         fit = _fit(form.schema, strict, as_object=False)
-        if not fit.unfit:
+        # Nobody takes nulls out of an answer again.
+        why = fit.unfit or ("a key may be left out" if FORCED_NULL in fit.notes else "")
+        if not why:
             return replace(form, schema=fit.told(report, subject="response_format", kind="adjusted"))
-        report.add("adjusted", f"the answer is not asked for as strict: {fit.unfit}", subject="response_format")
+        report.add("adjusted", f"the answer is not asked for as strict: {why}", subject="response_format")
         form = replace(form, strict=None)
     fit = _fit(form.schema or {}, rules, as_object=False)
     if fit.unfit:

@@ -21,8 +21,9 @@ from segue.wire.schema.typed import ends, fits, nullable, types_of_values
 from segue.wire.schema.vocabulary import ANNOTATIONS, COMBINATORS, TYPES, Node, Schema, about, kind_of, types_of, union
 from segue.wire.schema.words import KEYWORDS, described, tell, told
 
-__all__ = ["UnfitError", "written_narrow"]
+__all__ = ["FORCED_NULL", "UnfitError", "written_narrow"]
 
+FORCED_NULL = "a key that may be left out is there null instead"
 _DEEPEST = 40
 _LONGEST_TRAIL = 50
 _LOOKS_AROUND = re.compile(r"\(\?[=!<]|\\[1-9bB]")
@@ -343,7 +344,7 @@ class _Writer:
         self._properties += len(properties)
         if self._rules.all_required:
             needed = self._all_needed(properties, needed, here)
-        if properties or self._rules.closed or not (here.path or self._rules.openapi):
+        if properties or self._rules.closed or ("properties" in branch and not here.path):
             node["properties"] = properties
         if needed or self._rules.all_required:
             node["required"] = needed
@@ -373,7 +374,7 @@ class _Writer:
     def _all_needed(self, properties: Node, needed: list[str], here: _Here) -> list[str]:
         for name in properties:
             if name not in needed:
-                self._notes.add("a key that may be left out is there null instead", here.inner(name).path)
+                self._notes.add(FORCED_NULL, here.inner(name).path)
                 properties[name] = nullable(properties[name])
         return list(properties)
 

@@ -20,6 +20,9 @@ class Notes:
         self._places.setdefault(message, []).append(path or "the top")
         self.lost += loss
 
+    def __contains__(self, message: str) -> bool:
+        return message in self._places
+
     def extend(self, other: Notes) -> None:
         for message, places in other._places.items():
             self._places.setdefault(message, []).extend(places)
