@@ -13,7 +13,8 @@ from segue.canonical.codec import decode_block, dumped, dumps, loads
 from segue.canonical.history import History, Interaction, bound_to
 from segue.canonical.jsontext import plain, read_object, write
 from segue.canonical.request import Options, Reply, Request, Tool
-from segue.convert import Body, parse_reply, policy_of, say
+from segue.carry import say
+from segue.convert import Body, parse_reply, policy_of
 from segue.declarations import parse_declaration
 from segue.errors import InputError
 from segue.models import identify

@@ -16,17 +16,12 @@ import pytest
 import segue
 
 from .build import Case
-from .table import CASES, LOSES
+from .table import CASES
 
 TARGETS = tuple(row.name for row in segue.formats() if getattr(row, "kind", "wire") != "text")
 EVERY_CASE = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 EVERY_TARGET = pytest.mark.parametrize("target", TARGETS)
 Body = dict[str, Any]
-
-
-def known(case: Case) -> None:
-    if case.name in LOSES:
-        pytest.xfail(LOSES[case.name])
 
 
 def strings(value: Any) -> Iterator[str]:
@@ -155,7 +150,6 @@ def addresses(value: Any) -> Iterator[str]:
 @EVERY_CASE
 def test_no_address_is_lost(case: Case, target: str) -> None:
     """What a target can't show is named by its address."""
-    known(case)
     out = segue.convert(case.body, source=case.source, target=target, model=case.models.get(target))
     there = "\n".join(strings(out.body))
     said = case.body.get("messages") or case.body.get("contents") or case.body["input"]
@@ -175,7 +169,6 @@ def test_words_keep_their_order(case: Case, target: str) -> None:
 @EVERY_TARGET
 @EVERY_CASE
 def test_no_word_is_lost(case: Case, target: str) -> None:
-    known(case)
     out = segue.convert(case.body, source=case.source, target=target, model=case.models.get(target))
     there = "\n".join(strings([out.body, out.report.to_dict()]))
     lost = sorted(word for word in words(case) if word not in there)

@@ -18,7 +18,7 @@ from segue.canonical.codec import dumps, loads
 from segue.canonical.history import History
 from segue.canonical.jsontext import write
 from segue.canonical.request import Request
-from segue.convert import say
+from segue.carry import say
 from segue.render.demands import Policy
 from segue.render.reasoning import remembering
 from segue.render.report import Report

@@ -365,7 +365,12 @@ APART = {
         output("call_b", ""),
         says("between", id="msg_4"),
         output("call_a", []),
-        user([{"type": "input_audio", "input_audio": {"data": "UklG", "format": "wav"}}, {"type": "telepathy"}]),
+        user(
+            [
+                {"type": "input_audio", "input_audio": {"data": "UklG", "format": "wav"}},
+                {"type": "input_text", "text": "?"},
+            ]
+        ),
     ],
     "tools": [],
     "text": {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA, "strict": True, "description": "d"}},

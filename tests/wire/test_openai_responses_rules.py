@@ -21,6 +21,7 @@ def mended(*items: Any, model: str | None = None, policy: dict[str, Any] | None 
     out = segue.convert(body(*items, **more), source=API, target=API, model=model, **(policy or {}))
     again = segue.convert(out.body, source=API, target=API, model=model, **(policy or {}))
     assert json.dumps(again.body) == json.dumps(out.body)
+    assert segue.check(out.body, API), str(segue.check(out.body, API))
     return out
 
 
@@ -32,8 +33,15 @@ def ids(out: Any) -> list[Any]:
     return [item.get("id") for item in out.body["input"]]
 
 
+LOST = "an item goes without the id that it had"
+
+
 def findings(out: Any) -> list[str]:
-    return [finding.kind for finding in out.report.findings]
+    return [finding.kind for finding in out.report.findings if finding.message != LOST]
+
+
+def lost(out: Any) -> list[str | None]:
+    return [finding.subject for finding in out.report.of("dropped") if finding.message == LOST]
 
 
 # ---------------------------------------------------------------------------------------------------------------- ids
@@ -71,6 +79,7 @@ def test_resp_03_reasoning_of_a_wrong_id_goes_with_all_that_was_made_with_it(ite
     assert kinds(out) == ["message", "message", "function_call", "function_call_output"]
     assert ids(out) == [None] * 4
     assert findings(out) == ["reasoning"]
+    assert lost(out) == ["msg_1", "fc_1"]
 
 
 def test_sealed_reasoning_without_an_id_stays():
@@ -155,6 +164,16 @@ def test_resp_05_nor_where_an_item_refers_to_it():
     assert out.body["messages"][1] == {"role": "assistant", "content": "[item_reference not supported here] fc_9"}
 
 
+def test_resp_04_not_where_the_provider_may_hold_the_output():
+    given_body = body(user(), call(), {"type": "item_reference", "id": "fco_1"})
+    assert segue.convert(given_body, target=API).body == given_body
+    running = body(user(), call(**{"async": True}), says("meanwhile"))
+    assert segue.convert(running, target=API).body == running
+    chat = segue.convert(running, target="openai-chat")
+    assert segue.check(chat.body, "openai-chat")
+    assert "synthetic" in findings(chat)
+
+
 def test_a_body_may_be_nothing_but_what_the_provider_holds():
     for held in ({"previous_response_id": "resp_1"}, {"prompt": {"id": "pmpt_1"}}):
         assert segue.convert(held, source=API, target=API).body == held
@@ -171,9 +190,11 @@ def test_resp_06_at_home_outputs_stand_where_they_stood_abroad_behind_their_call
     assert "reordered" in findings(chat)
 
 
-def test_resp_06_an_output_before_its_call_is_brought_to_it():
-    out = mended(user(), output(), call(), user("next"))
-    assert kinds(out) == ["message", "function_call", "function_call_output", "message"]
+def test_resp_06_not_even_an_output_before_its_call_is_known_to_be_refused():
+    given_body = body(user(), output(), call(), user("next"))
+    assert segue.convert(given_body, target=API).body == given_body
+    chat = segue.convert(given_body, target="openai-chat").body["messages"]
+    assert [message["role"] for message in chat] == ["user", "assistant", "tool", "user"]
 
 
 def test_resp_06_only_the_broken_turn_is_touched():
@@ -197,7 +218,7 @@ def test_resp_14_to_16_parts_and_outputs_of_a_wrong_type_are_mended():
         call("call_2"),
         {**output("call_2"), "output": None},
         call("call_3"),
-        output("call_3", [{"type": "telepathy", "text": "e"}]),
+        output("call_3", [{"type": "document", "text": "e"}]),
     )
     picture = {"type": "input_image", "detail": "auto", "image_url": "https://x"}
     assert out.body["input"] == [
@@ -208,9 +229,88 @@ def test_resp_14_to_16_parts_and_outputs_of_a_wrong_type_are_mended():
         call("call_2"),
         output("call_2", ""),
         call("call_3"),
-        output("call_3", "[telepathy not supported here] e"),
+        output("call_3", [{"type": "input_text", "text": "[document not supported here] e"}]),
     ]
     assert complaints(out.body, API) == []
+
+
+def test_what_may_be_newer_than_this_table_stays():
+    strange = {"type": "telepathy", "text": "e"}
+    given_body = body(
+        *(user([strange]), says("", content=[strange, {"type": "output_text", "text": "a"}, strange])),
+        *(call(), output(value=[strange])),
+    )
+    assert segue.convert(given_body, target=API).body == given_body
+    chat = segue.convert(given_body, target="openai-chat").body["messages"]
+    assert "[telepathy not supported here] e" in json.dumps(chat[0])
+    assert chat[2]["content"] == "[telepathy not supported here] e"
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"type": "shell_call", "call_id": "call_1", "action": "ls"},
+        {"type": "shell_call", "call_id": "call_1", "action": {"commands": []}, "status": "weird"},
+        {"type": "apply_patch_call", "call_id": "call_1"},
+        {"type": "computer_call", "id": "cu_1", "call_id": "", "status": "completed", "action": {"type": "wait"}},
+        {"type": "program", "id": "prg_1", "code": "1", "fingerprint": "f"},
+        {"type": "web_search_call", "id": "ws_1", "status": "completed"},
+        {"type": "web_search_call", "id": "ws 1", "status": "completed", "action": {"type": "search"}},
+        {"type": "mcp_call", "id": "mcp_1", "name": "f", "server_label": "s"},
+        {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{}", "status": "weird"},
+    ],
+    ids=lambda item: item["type"],
+)
+def test_misshapen_calls_go_as_calls_of_a_function(item):
+    out = mended(user(), item)
+    assert kinds(out) == ["message", "function_call", "function_call_output"]
+
+
+def test_what_else_is_misshapen_is_told():
+    out = mended(
+        *(user(status="weird"), {"type": "compaction"}, {"type": "mcp_approval_request", "id": 7, "name": "f"}),
+        {"type": "mcp_approval_response", "approval_request_id": "mcpr_9", "approve": True},
+        {"role": "assistant", "content": "a", "tool_calls": None, "function_call": None},
+        {"type": "compaction_trigger"},
+        {"type": "additional_tools", "tools": [function()], "id": "at 1"},
+        user([{"type": "input_image", "image_url": "https://x", "file_id": 7}, {"type": "input_image"}]),
+    )
+    assert out.body["input"] == [
+        user(),
+        {"role": "assistant", "content": "[compaction not supported here]"},
+        {"role": "assistant", "content": "[mcp_approval_request not supported here] f of None: None"},
+        user([{"type": "input_text", "text": "[mcp_approval_response not supported here] approved"}]),
+        {"role": "assistant", "content": "a"},
+        {"type": "additional_tools", "tools": [function()], "role": "developer"},
+        user(
+            [
+                {"type": "input_image", "detail": "auto", "image_url": "https://x"},
+                {"type": "input_text", "text": "[input_image not supported here]"},
+            ]
+        ),
+    ]
+
+
+def test_resp_20_the_local_shell_may_name_its_call_by_the_items_own_id():
+    asked = BODIES["every item"]["input"][15]
+    given_body = body(user(), asked, {"type": "local_shell_call_output", "id": asked["id"], "output": "x"})
+    assert segue.convert(given_body, target=API).body == given_body
+    assert segue.convert(given_body, target="openai-chat").body["messages"][2]["content"] == "x"
+
+
+def test_resp_24_a_request_goes_on_from_one_thing():
+    out = mended(output(), previous_response_id="resp_1", conversation="conv_1")
+    assert "conversation" not in out.body
+
+
+def test_resp_25_a_provider_runs_no_two_calls_of_one_id():
+    asked = {"type": "program", "id": "prg_1", "call_id": "call_1", "code": "1", "fingerprint": "f"}
+    answer = {"type": "program_output", "id": "pro_1", "call_id": "call_1", "result": "2", "status": "completed"}
+    given_body = body(user(), asked, answer)
+    assert segue.convert(given_body, target=API).body == given_body
+    mended(user(), asked, answer, {**asked, "id": "prg_2"}, {**answer, "id": "pro_2", "result": "3"})
+    mended(user(), asked, answer, {**answer, "id": "pro_2", "result": "3"})
+    mended(user(), call(), output(), asked, answer)
 
 
 def test_resp_17_an_output_is_of_its_calls_type():
@@ -246,19 +346,23 @@ def test_reasoning_goes_home_with_what_was_made_with_it():
         (user(), reasoning()),
         (user(), reasoning(), user("next")),
         (user(), says("a"), reasoning(), user("next")),
-        (user(), reasoning("rs_0"), reasoning("rs_1"), says("a")),
+        (user(), says("a"), reasoning("rs_0"), reasoning("rs_1")),
     ],
-    ids=["at the end", "before the user", "behind what it was not for", "before more of it"],
+    ids=["at the end", "before the user", "behind what it was not for", "and more of it"],
 )
 def test_resp_07_reasoning_without_its_item_is_left_out(items):
     out = mended(*items)
-    made = out.body["input"]
-    for index, item in enumerate(made):
-        if item.get("type") == "reasoning":
-            assert made[index + 1].get("role") == "assistant"
+    assert "reasoning" not in kinds(out)
     assert findings(out)[0] == "reasoning"
-    # What other reasoning was for, or none, keeps its id.
-    assert [item["id"] for item in made if item.get("role") == "assistant"] in ([], ["msg_1"])
+    # What was made before it keeps its id.
+    assert [item["id"] for item in out.body["input"] if item.get("role") == "assistant"] in ([], ["msg_1"])
+
+
+def test_resp_07_what_is_not_known_to_be_refused_stays():
+    nameless = reasoning()
+    del nameless["id"]
+    for items in ((user(), reasoning("rs_0"), reasoning(), says("a")), (user(), nameless)):
+        assert segue.convert(body(*items), target=API).body == body(*items)
 
 
 def test_resp_08_what_follows_reasoning_that_was_torn_from_it_loses_its_id():
@@ -288,6 +392,15 @@ def test_resp_08_what_can_not_go_without_its_id_goes_as_a_call():
     ]
     assert ids(out) == [None] * 6
     assert out.body["input"][5]["output"][0]["type"] == "input_image"
+
+
+def test_resp_10_not_where_it_stands_in_plain_text_or_came_before():
+    plain = {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]}
+    given_body = body(user(), plain, *REPLY[1:], *RESULTS, store=False)
+    assert segue.convert(given_body, target=API).body == given_body
+    bare = {"type": "reasoning", "id": "rs_1", "summary": []}
+    given_body = body(user(), bare, *REPLY[1:], *RESULTS, store=False, previous_response_id="resp_1")
+    assert segue.convert(given_body, target=API).body == given_body
 
 
 @pytest.mark.parametrize("stored", [True, False])
@@ -394,6 +507,7 @@ def test_what_stands_earlier_does_not_change_when_more_is_said():
 def test_repair_tells_what_it_did():
     repaired = segue.repair(body(user(), call(id="call_1"), output("call_9", "lost")), API)
     assert {change.path for change in repaired.changes} >= {"input[2]", "input[3]"}
-    assert [finding.kind for finding in repaired.report.findings] == ["orphan", "synthetic"]
+    assert findings(repaired) == ["orphan", "synthetic"]
+    assert lost(repaired) == ["call_1"]
     lawful = json.dumps(BODIES["agent"]).encode()
     assert segue.repair(lawful, API).data == lawful

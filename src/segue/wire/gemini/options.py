@@ -232,7 +232,17 @@ def lay_options(fragment: Mapping[str, Any], transcript: Transcript, projection:
         body["model"] = transcript.model
     if request.model != transcript.model and transcript.model is not None:
         _fit_to_model(body, after)
-    return body
+    return _without_bare_schema(body, fragment)
+
+
+def _without_bare_schema(body: JsonObject, fragment: Mapping[str, Any]) -> JsonObject:
+    """A schema for the answer goes with the type that it is of."""
+    key = spelled(fragment, "generationConfig")
+    config = object_or_none(body.get(key))
+    if config is None or look(config, "responseMimeType") or not text_at(object_at(fragment, key), "responseMimeType"):
+        return body
+    schemas = both("responseSchema", "responseJsonSchema")
+    return {**body, key: {name: value for name, value in config.items() if name not in schemas}}
 
 
 def _laid_over(fragment: Mapping[str, Any], before: JsonObject, after: JsonObject) -> JsonObject:

@@ -64,6 +64,8 @@ def parse_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> To
 def _is_of_type(key: str, kind: object, dialect: ChatDialect) -> bool:
     """Whether the type that a call names goes with what it holds."""
     # OAI-CHAT-21
+    if kind is None:
+        return key == "function" and dialect.untyped_calls
     return kind == key or (isinstance(kind, str) and kind in dialect.call_types)
 
 
@@ -122,7 +124,7 @@ def render_call(call: ToolCall, out: Spelling) -> JsonObject:
     home = out.home(call.native)
     if home is not None and home.intact and (call.kind != "custom" or out.dialect.custom_tools):
         entry = within(cast("JsonObject", home.fragment), "call", out)
-        kind = entry.get("type")
+        kind = entry.get("type") or "function"
         if kind in _KINDS:
             detail = within(entry[kind], f"call.{kind}", out)
             entry = entry if detail is entry[kind] else {**entry, kind: detail}
@@ -152,6 +154,6 @@ def _argument_text(call: ToolCall, out: Spelling) -> str:
 
 def respelled(entry: JsonObject, name: str) -> JsonObject:
     """A call, declaration or choice (`{"type": "function", "function": {"name": …}}`) with this name in it."""
-    key = entry["type"]
+    key = entry.get("type") or "function"
     detail: JsonObject = entry[key]
     return entry if detail.get("name") == name else {**entry, key: {**detail, "name": name}}

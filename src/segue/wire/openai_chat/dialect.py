@@ -62,6 +62,8 @@ class ChatDialect(Struct, frozen=True):
     """Whether `function_call` and the role `function`, which know no ids, are still understood."""
     call_types: frozenset[str] = frozenset()
     """Types of calls beside `function` and `custom` that hold a `function` all the same."""
+    untyped_calls: bool = False
+    """Whether a call may leave its type out."""
     refusals: bool = False
     """Whether a refusal has a key of its own."""
     named_results: bool = False

@@ -65,7 +65,16 @@ def _parse_part(part: JsonObject, dialect: ChatDialect, role: str, thinker: Orig
         if thinker is not None:
             return Thinking(thought, string_or_none(part.get("signature")), origin=thinker, native=native)
         return Opaque(kind, text=thought, native=native)
-    return _parse_media(kind, part, native) or Opaque(kind, text=string_or_none(part.get("text")) or "", native=native)
+    return _parse_media(kind, part, native) or Opaque(kind, text=_told_of(part, kind), native=native)
+
+
+def _told_of(part: JsonObject, kind: str) -> str:
+    """What can be said of a part that has no other name: its text, or the addresses in it (the frames of a film)."""
+    if (text := string_or_none(part.get("text"))) is not None:
+        return text
+    inner = part.get(kind)
+    found = cast("list[object]", inner) if isinstance(inner, list) else [inner]
+    return " ".join(item for item in found if isinstance(item, str) and item.startswith(("http://", "https://")))
 
 
 def _thought_of(value: object) -> str | None:
@@ -104,6 +113,8 @@ def _parse_media(kind: str, part: JsonObject, native: Native) -> Media | None:
             data, form = audio.get("data"), audio.get("format")
             if not isinstance(data, str) or not isinstance(form, str):
                 return None
+            if data.startswith(("http://", "https://")):
+                return Media("audio", mime=AUDIO_TYPES.get(form, f"audio/{form}"), url=data, native=native)
             return Media("audio", mime=AUDIO_TYPES.get(form, f"audio/{form}"), data=data, native=native)
         case "file":
             return _parse_file(object_or_none(inner) or part, native)

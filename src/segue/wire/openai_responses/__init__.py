@@ -8,6 +8,7 @@ from segue.wire.base import Wire
 from segue.wire.idmap import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
 from segue.wire.openai import parse_error, reasons, render_error
+from segue.wire.openai_responses.plain import RESPONSES_LANE
 from segue.wire.openai_responses.reply import parse_reply, render_reply
 from segue.wire.openai_responses.request import BODY_KEYS, ITEM_KEYS, parse_request, render_request
 from segue.wire.openai_responses.shared import API, JOINT, PROVIDER
@@ -44,7 +45,6 @@ def demands(model: Model) -> Demands:
         media_human=_SHOWN,
         # OAI-RESP-16
         media_results=_SHOWN,
-        text_results=True,
     )
 
 
@@ -54,7 +54,7 @@ def _ids(_model: Model) -> IdScheme:
 
 def _names(model: Model) -> NameRule:
     # OAI-RESP-19: newer specifications say 128. OAI-CHAT-08: reasoning models were seen to take a dot.
-    return NameRule(home_allowed="." if reasons(model) else "", home_limit=128, home_joint=JOINT)
+    return NameRule(home_allowed="." if reasons(model) else "", home_limit=128, home_joint=JOINT, home_free=True)
 
 
 OPENAI_RESPONSES = Wire(
@@ -77,4 +77,5 @@ OPENAI_RESPONSES = Wire(
     body_keys=BODY_KEYS,
     item_keys=ITEM_KEYS,
     custom_tools=True,
+    lane=RESPONSES_LANE,
 )

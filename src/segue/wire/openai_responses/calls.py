@@ -7,9 +7,11 @@ lawful (OAI-RESP-02).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
+import msgspec
 from msgspec import UNSET
 
 from segue.canonical.blocks import Block, Message, Native, Origin, Text, ToolCall, ToolResponse
@@ -18,6 +20,7 @@ from segue.canonical.jsontext import parse_argument_text, write_text
 from segue.errors import InputError
 from segue.wire.fields import JsonObject, kind_of, string_or_none
 from segue.wire.openai_responses.parts import parse_parts, render_content
+from segue.wire.openai_responses.shapes import has_call_id, has_lawful_status, is_shaped
 from segue.wire.openai_responses.shared import API, PROVIDER, Reading, Spelling, joined_name, split_name
 from segue.wire.openai_responses.typed import TYPE_OF_OUTPUT, TYPED
 from segue.wire.overlay import rewritten
@@ -27,6 +30,7 @@ __all__ = [
     "CALL_KEYS",
     "FUNCTIONS",
     "OUTPUTS",
+    "OUTPUT_LIMIT",
     "is_hosted_output",
     "own_types",
     "parse_call",
@@ -45,7 +49,9 @@ CALL_KEYS = frozenset(
 )
 _ANEW = frozenset({"type", "id", "call_id", "name", "namespace", "arguments", "input", "output"})
 # OAI-RESP-16
-_OUTPUT_LIMIT = 10_485_760
+OUTPUT_LIMIT = 10_485_760
+# OAI-RESP-19
+_NAMESPACE = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -66,12 +72,16 @@ def parse_call(item: JsonObject, reading: Reading, *, sound: bool) -> ToolCall:
     if row is None:
         return _parse_function(item, reading, sound=sound)
     hosted = row.hosted(item)
+    # What the provider runs goes back under its own ids or not at all.
+    named = not hosted or has_call_id(item) or (row.unnamed and item.get("call_id") is None)
+    first = reading.is_first(kind, item)
     return ToolCall(
         row.tool,
         row.arguments(item),
         kind="hosted" if hosted else "function",
         origin=_origin(item, "call_id", reading, absent=hosted),
-        native=Native(API, item, sound),
+        native=Native(API, item, sound and is_shaped(kind, item) and named and (first or not hosted)),
+        awaited=not reading.referred,
     )
 
 
@@ -80,6 +90,7 @@ def _parse_function(item: JsonObject, reading: Reading, *, sound: bool) -> ToolC
     if given is not None and not isinstance(given, str):
         raise InputError(f"a tool's name must be a string, not {kind_of(given)}", path="name")
     name, namespace = given or "", string_or_none(item.get("namespace"))
+    reading.is_first(item["type"], item)
     free = item["type"] == "custom_tool_call"
     value = item.get("input" if free else "arguments")
     arguments: Any
@@ -97,7 +108,8 @@ def _parse_function(item: JsonObject, reading: Reading, *, sound: bool) -> ToolC
         kind="custom" if free else "function",
         origin=_origin(item, "call_id", reading),
         # OAI-RESP-17: always a string
-        native=Native(API, item, sound and isinstance(value, str)),
+        native=Native(API, item, sound and isinstance(value, str) and has_lawful_status(item["type"], item)),
+        awaited=item.get("async") is not True and not reading.referred,
     )
 
 
@@ -106,23 +118,42 @@ def parse_output(item: JsonObject, reading: Reading, *, sound: bool) -> ToolResp
     call_type = TYPE_OF_OUTPUT.get(kind)
     row = TYPED[call_type] if call_type is not None else None
     # OAI-RESP-20: of the local shell the item's own id may be the one of its call.
-    key = "id" if kind == "local_shell_call_output" and not raw_id_or_none(item.get("call_id")) else "call_id"
+    key = _id_key(item)
     origin = _origin(item, key, reading, absent=True)
+    if key == "id" and origin.raw_id is not None:
+        origin = msgspec.structs.replace(origin, raw_id=reading.shells.get(origin.raw_id, origin.raw_id))
     structured: Any = UNSET
+    hosted = is_hosted_output(item, reading)
     if row is not None:
-        content, lawful = row.content(item), True
+        named = not hosted or has_call_id(item) or (row.unnamed and item.get("call_id") is None)
+        content, lawful = row.content(item), is_shaped(kind, item) and named
     else:
         content, structured, lawful = _parse_output_content(item.get("output"))
+        lawful = lawful and has_lawful_status(kind, item) and _has_lawful_name(item)
+    first = reading.is_first(kind, item)
     return ToolResponse(
         name=_output_name(item) if row is None else row.tool,
         content=content,
         structured=structured,
         error=row is not None and row.failed(item),
         is_complete=True,
-        hosted=is_hosted_output(item, reading),
+        hosted=hosted,
         origin=origin,
-        native=Native(API, item, sound and lawful),
+        native=Native(API, item, sound and lawful and (first or not hosted)),
     )
+
+
+def _id_key(item: Mapping[str, Any]) -> str:
+    """The key of an output that names its call."""
+    local = item.get("type") == "local_shell_call_output"
+    return "id" if local and raw_id_or_none(item.get("call_id")) is None else "call_id"
+
+
+def _has_lawful_name(item: JsonObject) -> bool:
+    # OAI-RESP-19
+    name, namespace = item.get("name"), item.get("namespace")
+    named = name is None or (isinstance(name, str) and len(name) <= 128)
+    return named and (namespace is None or (isinstance(namespace, str) and bool(_NAMESPACE.fullmatch(namespace))))
 
 
 def is_hosted_output(item: JsonObject, reading: Reading) -> bool:
@@ -140,7 +171,7 @@ def _output_name(item: JsonObject) -> str | None:
 def _parse_output_content(output: object) -> tuple[tuple[Block, ...], Any, bool]:
     """Blocks, the value where it is neither text nor parts, and whether the API takes it so (OAI-RESP-16)."""
     if isinstance(output, str):
-        return (Text(output),), UNSET, len(output) <= _OUTPUT_LIMIT
+        return (Text(output),), UNSET, len(output) <= OUTPUT_LIMIT
     if isinstance(output, list):
         blocks = parse_parts(cast("list[object]", output), "input", "output")
         return tuple(blocks), UNSET, all(block.native is not None and block.native.intact for block in blocks)
@@ -182,17 +213,29 @@ def render_call(call: ToolCall, out: Spelling) -> JsonObject:
         anew["arguments"] = render_arguments_text(call, out.report)
     if home is None or home.fragment.get("type") != anew["type"]:
         return anew
-    return rewritten(home.fragment, anew, _ANEW)
+    return _rewritten(home.fragment, anew, _ANEW)
+
+
+def _rewritten(fragment: Mapping[str, Any], anew: JsonObject, modelled: frozenset[str]) -> JsonObject:
+    known = modelled if has_lawful_status(anew["type"], dict(fragment)) else modelled | {"status"}
+    return rewritten(fragment, anew, known)
 
 
 def relabelled(item: JsonObject, call: ToolCall, out: Spelling) -> JsonObject:
     """The item of a call with the target's id and name; itself where they are what they were."""
-    wire_id, name = out.ids.render(call.id), out.spell(call.name)
+    wire_id = out.ids.render(call.id)
     changes: JsonObject = {} if item.get("call_id") == wire_id else {"call_id": wire_id}
-    if name == call.name or item["type"] not in FUNCTIONS:
-        return {**item, **changes} if changes else item
-    rest = {key: value for key, value in item.items() if key != "namespace"}
-    return {**rest, **changes, "name": name}
+    if item["type"] in FUNCTIONS:
+        namespace, bare = split_name(out.spell(call.name))
+        given = item.get("namespace")
+        if item.get("name") != bare:
+            changes["name"] = bare
+        if namespace is None and given is not None:
+            item = {key: value for key, value in item.items() if key != "namespace"}
+        # OAI-RESP-18: a free-text call may leave it out.
+        elif given != namespace and (given is not None or item["type"] == "function_call"):
+            changes["namespace"] = namespace
+    return {**item, **changes} if changes else item
 
 
 def _named(name: str) -> JsonObject:
@@ -208,7 +251,8 @@ def render_output(response: ToolResponse, out: Spelling) -> JsonObject:
     wire_id = response.origin.raw_id if call is None else out.ids.render(response.call_id)
     kind = _output_type(response, call, home, out)
     if home is not None and home.intact and home.fragment.get("type") == kind:
-        return _under_id(home.fragment, wire_id)
+        same = wire_id is None or wire_id == response.origin.raw_id
+        return cast("JsonObject", home.fragment) if same else {**home.fragment, _id_key(home.fragment): wire_id}
     anew: JsonObject = {"type": kind} if wire_id is None else {"type": kind, "call_id": wire_id}
     answer = TYPED[TYPE_OF_OUTPUT[kind]].answer if kind in TYPE_OF_OUTPUT else None
     if answer is not None:
@@ -219,7 +263,8 @@ def render_output(response: ToolResponse, out: Spelling) -> JsonObject:
         anew["output"] = _render_output_content(response, out)
     if home is None or home.fragment.get("type") != kind:
         return anew
-    return rewritten(home.fragment, anew, _ANEW - {"name", "namespace"})
+    named = frozenset({"name", "namespace"}) if _has_lawful_name(dict(home.fragment)) else frozenset[str]()
+    return _rewritten(home.fragment, anew, _ANEW - named)
 
 
 def _output_type(response: ToolResponse, call: ToolCall | None, home: Native | None, out: Spelling) -> str:
@@ -229,14 +274,6 @@ def _output_type(response: ToolResponse, call: ToolCall | None, home: Native | N
     if call is not None and call.id in out.own_type and call.native is not None:
         return TYPED[call.native.fragment["type"]].output
     return FUNCTIONS["custom_tool_call" if call is not None and call.kind == "custom" else "function_call"]
-
-
-def _under_id(fragment: Any, wire_id: str | None) -> JsonObject:
-    """The output with this id of its call, in the key that held it."""
-    key = "id" if fragment.get("type") == "local_shell_call_output" and not fragment.get("call_id") else "call_id"
-    if wire_id is None or fragment.get(key) == wire_id:
-        return fragment
-    return {**fragment, key: wire_id}
 
 
 def _plain_text(response: ToolResponse) -> str:
@@ -251,9 +288,9 @@ def _render_output_content(response: ToolResponse, out: Spelling) -> str | list[
         content = written if not response.content else render_content((Text(written), *response.content), out)
     else:
         content = render_content(response.content or (), out)
-    if isinstance(content, str) and len(content) > _OUTPUT_LIMIT:
-        out.report.add("dropped", f"an output of more than {_OUTPUT_LIMIT} characters is cut", call_id=response.call_id)
-        return content[: _OUTPUT_LIMIT - 1] + "…"
+    if isinstance(content, str) and len(content) > OUTPUT_LIMIT:
+        out.report.add("dropped", f"an output of more than {OUTPUT_LIMIT} characters is cut", call_id=response.call_id)
+        return content[: OUTPUT_LIMIT - 1] + "…"
     return content
 
 

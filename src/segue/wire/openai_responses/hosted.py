@@ -15,6 +15,7 @@ from segue.canonical.blocks import Block, Media, Native, Opaque, Origin, Text, T
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.jsontext import parse_argument_text, write_text
 from segue.wire.fields import JsonObject, object_or_none, string_or_none
+from segue.wire.openai_responses.shapes import is_shaped
 from segue.wire.openai_responses.shared import API, PROVIDER, Reading
 
 __all__ = ["HOSTED", "OTHERS", "OtherItem", "is_embedded", "parse_hosted", "parse_other"]
@@ -109,7 +110,7 @@ def parse_hosted(item: JsonObject, reading: Reading, *, sound: bool) -> list[Blo
     # OAI-RESP-20: the item's own id is all there is; call and output are one item, so they meet on it.
     item_id = raw_id_or_none(item.get("id"))
     origin = Origin(PROVIDER, reading.model, item_id, item_id, "conflated" if item_id else "absent")
-    native = Native(API, item, sound)
+    native = Native(API, item, sound and is_shaped(item["type"], item))
     # An MCP server's tool has a name of its own.
     tool = string_or_none(item.get("name")) or row.tool
     call = ToolCall(tool, row.arguments(item), kind="hosted", origin=origin, native=native)
@@ -175,4 +176,4 @@ def parse_other(item: JsonObject, kind: str) -> Opaque:
     """An item of a type without a model; of an unknown type its text, if it has one."""
     row = OTHERS.get(kind)
     text = row.text(item) if row is not None else string_or_none(item.get("text")) or ""
-    return Opaque(kind, text=text, native=Native(API, item))
+    return Opaque(kind, text=text, native=Native(API, item, is_shaped(kind, item)))

@@ -20,18 +20,26 @@ from segue.canonical.blocks import (
     Message,
     Native,
     Opaque,
-    Origin,
     Speaker,
     Text,
     Thinking,
     ToolCall,
     ToolResponse,
 )
-from segue.canonical.ids import raw_id_or_none
 from segue.canonical.jsontext import write_text
 from segue.errors import InputError
 from segue.render.demands import TEXTS
-from segue.wire.fields import JsonObject, kind_of, object_of, object_or_none, string_or_none
+from segue.wire.fields import JsonObject, kind_of, list_of, object_of, string_or_none
+from segue.wire.openai_responses.answers import (
+    MESSAGE_KEYS,
+    is_lawful_message,
+    joined,
+    parse_answer,
+    parse_reasoning,
+    render_reasoning,
+    render_text,
+    said,
+)
 from segue.wire.openai_responses.calls import (
     CALL_KEYS,
     FUNCTIONS,
@@ -45,15 +53,22 @@ from segue.wire.openai_responses.calls import (
 )
 from segue.wire.openai_responses.hosted import HOSTED, OTHERS, is_embedded, parse_hosted, parse_other
 from segue.wire.openai_responses.parts import PART_KEYS, parse_parts, render_content, render_part
-from segue.wire.openai_responses.shared import API, PROVIDER, Reading, Spelling, lawful_id
+from segue.wire.openai_responses.shared import API, Reading, Spelling, lawful_id
 from segue.wire.openai_responses.typed import TYPED
 from segue.wire.overlay import rewritten
 
-__all__ = ["ITEM_KEYS", "item_kind", "parse_items", "parse_reply_items", "render_messages", "render_reply_items"]
+__all__ = [
+    "ITEM_KEYS",
+    "item_kind",
+    "item_kind_or_none",
+    "parse_items",
+    "parse_reply_items",
+    "render_messages",
+    "render_reply_items",
+]
 
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system", "developer": "system"}
 ITEM_KEYS = CALL_KEYS | PART_KEYS | {"role", "content", "summary", "encrypted_content"}
-_MESSAGE_KEYS = frozenset({"type", "id", "role", "content", "status"})
 Side: TypeAlias = Literal["ai", "human", "tool", "none"]
 
 
@@ -62,14 +77,20 @@ Side: TypeAlias = Literal["ai", "human", "tool", "none"]
 
 def item_kind(item: JsonObject) -> str:
     """The type of an item; a message and a reference may leave it out."""
+    kind = item_kind_or_none(item)
+    if kind is None:
+        seen = kind_of(item.get("type"))
+        raise InputError(f"an item needs a `type` or a `role`; its type is {seen}", path="type")
+    return kind
+
+
+def item_kind_or_none(item: JsonObject) -> str | None:
     kind = item.get("type")
     if kind is None and "role" in item:
         return "message"
-    if kind is None and isinstance(item.get("id"), str):
+    if kind is None and item.get("id") is not None and item.keys() <= {"id", "type"}:
         return "item_reference"
-    if not isinstance(kind, str) or not kind:
-        raise InputError(f"an item needs a `type` or a `role`; its type is {kind_of(kind)}", path="type")
-    return kind
+    return kind if isinstance(kind, str) and kind else None
 
 
 def parse_items(items: Sequence[object], reading: Reading, path: str = "input") -> list[Message]:
@@ -156,9 +177,9 @@ def _unfounded(block: Block) -> Block:
 def _parse_made(kind: str, item: JsonObject, reading: Reading, *, sound: bool) -> list[Block]:
     """The blocks of an item that the model, or the provider for it, made."""
     if kind == "message":
-        return _parse_answer(item)
+        return parse_answer(item)
     if kind == "reasoning":
-        return [_parse_reasoning(item, reading)]
+        return [parse_reasoning(item, reading)]
     if kind in FUNCTIONS or kind in TYPED:
         return [parse_call(item, reading, sound=sound)]
     if kind in OUTPUTS:
@@ -168,74 +189,34 @@ def _parse_made(kind: str, item: JsonObject, reading: Reading, *, sound: bool) -
     return [parse_other(item, kind)]
 
 
-def _parse_answer(item: JsonObject) -> list[Block]:
-    """The model's words: one block for each part, each with the item as if it held no other."""
-    if item.get("tool_calls"):
-        # OAI-RESP-14
-        raise InputError("`tool_calls` are of the Chat API; a call is an item of its own here", path="tool_calls")
-    content = item.get("content")
-    if isinstance(content, str):
-        return [Text(content, native=Native(API, item))]
-    if content is None:
-        return [Text("", native=Native(API, item, intact=False))]
-    if not isinstance(content, list):
-        raise InputError(f"a string or a list of parts was expected, not {kind_of(content)}", path="content")
-    parts = parse_parts(cast("list[object]", content), "output", "content")
-    if not parts:
-        return [Text("", native=Native(API, item))]
-    blocks: list[Block] = []
-    for index, (part, block) in enumerate(zip(cast("list[object]", content), parts, strict=True)):
-        intact = block.native is not None and block.native.intact
-        if len(parts) == 1:
-            native, place = Native(API, item, intact), None
-        else:
-            native, place = Native(API, {**item, "content": [part]}, intact), {"part": [index, len(parts)]}
-        blocks.append(msgspec.structs.replace(block, native=native, extra=place))
-    return blocks
-
-
-def _parse_reasoning(item: JsonObject, reading: Reading) -> Thinking:
-    """`sealed` is the encrypted content; the item's id is the signature where the provider stores what it names."""
-    texts = [
-        text
-        for key in ("summary", "content")
-        for part in (cast("list[object]", item[key]) if isinstance(item.get(key), list) else [])
-        if (text := string_or_none((object_or_none(part) or {}).get("text")))
-    ]
-    item_id = raw_id_or_none(item.get("id"))
-    sealed = string_or_none(item.get("encrypted_content")) or None
-    # OAI-RESP-10
-    known = item_id is not None and reading.stored and lawful_id("reasoning", item_id)
-    return Thinking(
-        "\n\n".join(texts),
-        signature=item_id if known else None,
-        sealed=sealed,
-        origin=Origin(PROVIDER, reading.model, item_id=item_id, identity="natural" if item_id else "absent"),
-        native=Native(API, item, isinstance(item.get("summary"), list)),
-    )
-
-
 def _parse_said(kind: str, side: Side, item: JsonObject, reading: Reading, *, sound: bool) -> Message:
     """An item that is a message by itself: somebody's words, an output, or an instruction to the API."""
-    native = Native(API, item, sound)
+    native = Native(API, item, sound and (kind != "message" or is_lawful_message(item)))
     if side == "tool":
         # OAI-RESP-05: an output without an id is an update that nobody waits for, if nothing is open.
-        if reading.answered and raw_id_or_none(item.get("call_id")) is None and kind == "function_call_output":
-            return Message("human", (_parse_update(item),), native=native)
         response = parse_output(item, reading, sound=sound)
+        if reading.answered and item.get("call_id") is None and kind == "function_call_output":
+            return Message("human", (_parse_update(item, response.native),), native=response.native)
         return Message("tool", (response,), native=Native(API, {}))
     if side == "none":
+        if kind == "additional_tools":
+            list_of(item.get("tools"), "tools")
         return Message("system", (), native=Native(API, item))
     if kind != "message":
-        return Message("human", (parse_other(item, kind),), native=Native(API, item))
+        told = parse_other(item, kind)
+        # OAI-RESP-21
+        answers = kind != "mcp_approval_response" or reading.referred or item.get("approval_request_id") in reading.seen
+        if not answers and told.native is not None:
+            told = msgspec.structs.replace(told, native=msgspec.structs.replace(told.native, intact=False))
+        return Message("human", (told,), native=told.native)
     return _parse_words(item, native)
 
 
-def _parse_update(item: JsonObject) -> Opaque:
+def _parse_update(item: JsonObject, native: Native | None) -> Opaque:
     output = item.get("output")
     text = output if isinstance(output, str) else write_text(output)
     name = string_or_none(item.get("name"))
-    return Opaque("function_call_output", text=f"{name}: {text}" if name else text, native=Native(API, item))
+    return Opaque("function_call_output", text=f"{name}: {text}" if name else text, native=native)
 
 
 def _parse_words(item: JsonObject, native: Native) -> Message:
@@ -272,7 +253,11 @@ def render_messages(messages: Sequence[Message], out: Spelling) -> list[JsonObje
                 items += _render_words(message, "user", out)
             case "system":
                 items += _render_words(message, "developer", out)
-    return items
+    # OAI-RESP-14: compaction is asked for last, or not at all.
+    late = [item for item in items[:-1] if item.get("type") == "compaction_trigger"]
+    if late:
+        out.report.add("dropped", "a compaction_trigger that is not the last item", subject="compaction_trigger")
+    return [item for item in items if not any(item is one for one in late)] if late else items
 
 
 def _render_words(message: Message, role: str, out: Spelling) -> list[JsonObject]:
@@ -280,14 +265,15 @@ def _render_words(message: Message, role: str, out: Spelling) -> list[JsonObject
         out.report.add("dropped", "a speaker's name has no place here", subject=message.name)
     native = out.home(message.native)
     if native is not None and native.intact:
-        return [_once(cast("JsonObject", native.fragment), out)]
+        return [_reported(_once(cast("JsonObject", native.fragment), out), native, out)]
     if native is not None and not _is_message(native.fragment):
         # An item of another kind is all that its fragment says; what became of it is said in a message of its own.
         native = None
     if native is not None and native.fragment.get("role") in _SPEAKERS:
         role = native.fragment["role"] if role != "user" else role
     anew: JsonObject = {"role": role, "content": render_content(message.blocks, out)}
-    return [anew if native is None else rewritten(native.fragment, anew, _MESSAGE_KEYS - {"type"})]
+    written = anew if native is None else rewritten(native.fragment, anew, MESSAGE_KEYS - {"type"})
+    return [_reported(written, native, out)]
 
 
 def _is_message(fragment: Mapping[str, Any]) -> bool:
@@ -295,11 +281,23 @@ def _is_message(fragment: Mapping[str, Any]) -> bool:
 
 
 def _once(item: JsonObject, out: Spelling) -> JsonObject:
-    """The item, without its id where that was used before (OAI-RESP-13)."""
-    item_id = item.get("id")
-    if isinstance(item_id, str) and item_id in out.used:
+    """The item, without its id where that was used before (OAI-RESP-13) or can't be one."""
+    kind, item_id = item_kind_or_none(item) or "", item.get("id")
+    if kind == "additional_tools" and item.get("role") != "developer":
+        item = {**item, "role": "developer"}
+    if item_id is None or kind == "local_shell_call_output":
+        return item
+    if not lawful_id(kind, item_id) or item_id in out.used:
         return {key: value for key, value in item.items() if key != "id"}
-    out.used.update([item_id] if isinstance(item_id, str) else [])
+    out.used.add(item_id)
+    return item
+
+
+def _reported(item: JsonObject, native: Native | None, out: Spelling) -> JsonObject:
+    """The item; that it lost its id is written down."""
+    given = native.fragment.get("id") if native is not None else None
+    if given is not None and item.get("id") != given and item.get("type") != "local_shell_call_output":
+        out.report.add("dropped", "an item goes without the id that it had", subject=str(given), fault="projection")
     return item
 
 
@@ -307,7 +305,7 @@ def _render_results(message: Message, out: Spelling) -> Iterator[JsonObject]:
     words: list[Block] = []
     for block in message.blocks:
         if isinstance(block, ToolResponse):
-            yield _once(render_output(block, out), out)
+            yield _reported(_once(render_output(block, out), out), out.home(block.native), out)
         else:
             words.append(block)
     if words:
@@ -320,14 +318,14 @@ def render_reply_items(blocks: Sequence[Block], out: Spelling) -> list[JsonObjec
         out.report.add("reasoning", "a reply that was sent before is told again without its ids and reasoning")
         blocks = [_unfounded(block) for block in blocks if not isinstance(block, Thinking)]
     items: list[JsonObject] = []
-    before: Text | None = None
+    before: Block | None = None
     for block in blocks:
-        joined = _joined(items[-1], before, block, out) if before is not None and isinstance(block, Text) else None
-        if joined is not None:
-            items[-1] = joined
+        whole = joined(items[-1], before, block, out) if before is not None and items else None
+        if whole is not None:
+            items[-1] = whole
         else:
             items += _render_made(block, out)
-        before = block if isinstance(block, Text) else None
+        before = block
     out.used.update(item["id"] for item in items if isinstance(item.get("id"), str))
     return items
 
@@ -337,63 +335,25 @@ def _id_of(block: Block, out: Spelling) -> str | None:
     return string_or_none(home.fragment.get("id")) if home is not None and home.intact else None
 
 
-def _place(block: Text, out: Spelling) -> tuple[int, int] | None:
-    """Which part of how many this text is of its item."""
-    home = out.home(block.native)
-    match block.extra:
-        case {"part": [int(index), int(count)]} if home is not None and home.intact:
-            return index, count
-        case _:
-            return None
-
-
-def _joined(item: JsonObject, before: Text, block: Text, out: Spelling) -> JsonObject | None:
-    """The item with one part more, where both texts were parts of it."""
-    last, place = _place(before, out), _place(block, out)
-    if last is None or place is None or place != (last[0] + 1, last[1]) or block.native is None:
-        return None
-    fragment = block.native.fragment
-    return {**item, "content": [*item["content"], *fragment["content"]]}
-
-
 def _render_made(block: Block, out: Spelling) -> list[JsonObject]:
     home = out.home(block.native)
     own = cast("JsonObject", home.fragment) if home is not None and home.intact else None
     match block:
         case ToolCall(kind="hosted"):
             told = TEXTS.hosted_call.format(tool=block.name, arguments=write_text(block.arguments))
-            return [own] if own is not None else [_answer(told)]
+            return [own] if own is not None else [said(told)]
         case ToolCall():
-            return [render_call(block, out)]
+            return [_reported(render_call(block, out), home, out)]
         case ToolResponse():
             return [] if own is None or is_embedded(block) else [own]
         case Thinking():
-            return [own if own is not None else _render_reasoning(block, home)]
+            return [own if own is not None else render_reasoning(block, home)]
         case Text():
-            return [own if own is not None else _render_text(block, home, out)]
-        case Opaque() if home is not None:
-            return _render_other(block, cast("JsonObject", home.fragment), out)
+            return [own if own is not None else _reported(render_text(block, home, out), home, out)]
+        case Opaque() if own is not None:
+            return _render_other(block, own, out)
         case _:
-            return [_answer(str(render_part(block, out).get("text", "")))]
-
-
-def _answer(text: str) -> JsonObject:
-    # The one form of the model's words that needs no id.
-    return {"role": "assistant", "content": text}
-
-
-def _render_text(block: Text, home: Native | None, out: Spelling) -> JsonObject:
-    if block.refusal:
-        out.report.add("text", "a refusal is told as the model's words", subject="refusal")
-    return _answer(block.text) if home is None else rewritten(home.fragment, _answer(block.text), _MESSAGE_KEYS)
-
-
-def _render_reasoning(block: Thinking, home: Native | None) -> JsonObject:
-    summary = [{"type": "summary_text", "text": block.text}] if block.text else []
-    if home is not None:
-        return {**home.fragment, "summary": summary}
-    anew: JsonObject = {"type": "reasoning", "summary": summary, "encrypted_content": block.sealed}
-    return anew if block.origin.item_id is None else {"id": block.origin.item_id, **anew}
+            return [said(str(render_part(block, out).get("text", "")))]
 
 
 def _render_other(block: Opaque, fragment: JsonObject, out: Spelling) -> list[JsonObject]:

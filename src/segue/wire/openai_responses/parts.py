@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, assert_never, cast
 
+import msgspec
+
 from segue.canonical.blocks import Block, Code, Media, Native, Opaque, Text, Thinking, ToolCall, ToolResponse
 from segue.errors import InputError, ProjectionError
 from segue.render.demands import TEXTS
@@ -25,6 +27,12 @@ TEXT_TYPES: dict[Side, str] = {"input": "input_text", "output": "output_text"}
 _TEXTS = frozenset({"input_text", "output_text", "text"})
 PART_KEYS = frozenset(
     {"type", "text", "refusal", "image_url", "file_id", "file_url", "file_data", "filename", "input_audio"}
+)
+# Types that are in use, but in no list of what a message may hold.
+_UNCERTAIN = frozenset({"input_audio", "computer_screenshot", "summary_text", "reasoning_text"})
+# Types of which it is known that they are none here, or lack what they need. Any other may be newer than this table.
+_REFUSED = frozenset(
+    {"input_image", "input_file", "image", "image_url", "file", "document", "tool_use", "tool_result", "thinking", ""}
 )
 _PDF = "application/pdf"
 
@@ -51,7 +59,11 @@ def parse_part(part: JsonObject, side: Side) -> Block:
     if kind == "refusal":
         return Text(_text(part, "refusal"), refusal=True, native=Native(API, part, side == "output"))
     told = string_or_none(part.get("text")) or ""
-    return _parse_media(kind, part) or Opaque(kind, text=told, native=Native(API, part))
+    media = _parse_media(kind, part)
+    if media is not None and side == "output":
+        media = msgspec.structs.replace(media, native=Native(API, part, intact=False))
+    refused = kind in _REFUSED or (side == "output" and kind in _UNCERTAIN)
+    return media or Opaque(kind, text=told, native=Native(API, part, not refused))
 
 
 def _text(part: JsonObject, key: str) -> str:
@@ -83,7 +95,7 @@ def _parse_media(kind: str, part: JsonObject) -> Media | None:
 def parse_image_url(part: JsonObject, url: object, *, intact: bool = True) -> Media | None:
     """A picture by URL, data URL or file id."""
     file_id = string_or_none(part.get("file_id"))
-    native = Native(API, part, intact)
+    native = Native(API, part, intact and _has_lawful_sources(part, "image_url", "file_id"))
     if not isinstance(url, str):
         return Media("image", file_id=file_id, native=native) if file_id is not None else None
     mime, data = data_of(url)
@@ -96,7 +108,12 @@ def _parse_file(part: JsonObject) -> Media | None:
         return None
     mime, inner = data_of(data) if data is not None else (None, None)
     name = string_or_none(part.get("filename"))
-    return Media("document", mime, inner or data, url, file_id, name, native=Native(API, part))
+    lawful = _has_lawful_sources(part, "file_data", "file_url", "file_id")
+    return Media("document", mime, inner or data, url, file_id, name, native=Native(API, part, lawful))
+
+
+def _has_lawful_sources(part: JsonObject, *keys: str) -> bool:
+    return all(part.get(key) is None or isinstance(part[key], str) for key in keys)
 
 
 # ----------------------------------------------------------------------------------------------------------------- out
@@ -120,7 +137,7 @@ def render_part(block: Block, out: Spelling) -> JsonObject:
     if native is not None and native.intact:
         return cast("JsonObject", native.fragment)
     part = _render_anew(block, out)
-    return part if native is None else rewritten(native.fragment, part, PART_KEYS)
+    return part if native is None or isinstance(block, Opaque) else rewritten(native.fragment, part, PART_KEYS)
 
 
 def _render_anew(block: Text | Media | Code | Opaque | Thinking, out: Spelling) -> JsonObject:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -18,7 +19,7 @@ from segue.wire.base import Projection
 from segue.wire.fields import JsonObject, kind_of, list_of, object_or_none, string_or_none
 from segue.wire.openai import is_openai
 from segue.wire.openai_responses.calls import FUNCTIONS, OUTPUTS
-from segue.wire.openai_responses.items import ITEM_KEYS, parse_items, render_messages
+from segue.wire.openai_responses.items import ITEM_KEYS, item_kind_or_none, parse_items, render_messages
 from segue.wire.openai_responses.options import (
     OPTION_KEYS,
     lawful_options,
@@ -41,8 +42,7 @@ from segue.wire.schema import fitted_format, rules
 
 __all__ = ["BODY_KEYS", "ITEM_KEYS", "parse_request", "reading_of", "render_request"]
 
-# `prompt` and what it stands for is held by the provider; it is named in `continues`.
-BODY_KEYS = OPTION_KEYS | {"model", "input", "instructions", "tools", "previous_response_id", "conversation", "prompt"}
+BODY_KEYS = OPTION_KEYS | {"model", "input", "instructions", "tools", "previous_response_id", "conversation"}
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -54,7 +54,9 @@ def parse_request(body: Mapping[str, Any]) -> Request:
     declared = [] if body.get("tools") is None else parse_tools(body["tools"])
     names = {tool.name for tool in declared}
     declared += [tool for tool in declared_in_items(items) if tool.name not in names]
-    reading = reading_of(items, model, names=bare_names(declared), stored=body.get("store") is not False)
+    # OAI-RESP-10: what came before may have been stored.
+    stored = body.get("store") is not False or _goes_on(body) is not None
+    reading = reading_of(items, model, names=bare_names(declared), stored=stored)
     return Request(
         pair(parse_items(items, reading)),
         system=_parse_instructions(body.get("instructions")),
@@ -83,40 +85,49 @@ def reading_of(
     items: Sequence[object], model: str | None, *, stored: bool, names: dict[str, str] | None = None
 ) -> Reading:
     """What has to be known of all items before one of them is read."""
-    called: set[str | None] = set()
-    answered: set[str | None] = set()
+    called: Counter[str | None] = Counter()
+    answered: Counter[str | None] = Counter()
     hosted: set[str] = set()
+    shells: dict[str, str] = {}
     for item in filter(None, map(object_or_none, items)):
         kind, call_id = str(item.get("type")), raw_id_or_none(item.get("call_id"))
         if kind in OUTPUTS:
-            answered.add(call_id or raw_id_or_none(item.get("id")))
+            answered[call_id or raw_id_or_none(item.get("id"))] += 1
         elif kind in TYPED and TYPED[kind].hosted(item):
             hosted.update([call_id] if call_id is not None else [])
-        elif kind in FUNCTIONS or kind in TYPED:
-            called.add(call_id)
+        elif (kind in FUNCTIONS or kind in TYPED) and item.get("async") is not True:
+            called[call_id] += 1
+            if kind == "local_shell_call" and call_id is not None and isinstance(item.get("id"), str):
+                shells[item["id"]] = call_id
     return Reading(
         model,
         stored,
         names or {},
         frozenset(hosted),
-        answered=None not in called and called <= answered,
+        answered=None not in called and called <= Counter(shells.get(name or "", name) for name in answered.elements()),
+        referred=bool(_referred(items)),
+        shells=shells,
     )
+
+
+def _goes_on(body: Mapping[str, Any]) -> str | None:
+    """The response or conversation that the provider holds the items before these in."""
+    conversation = body.get("conversation")
+    held = body.get("previous_response_id") or (object_or_none(conversation) or {}).get("id") or conversation
+    return (held if isinstance(held, str) else "a stored conversation") if held else None
+
+
+def _referred(items: Sequence[object]) -> list[str]:
+    """Stored items that may be calls or outputs, which those in the body belong to."""
+    entries = [entry for entry in map(object_or_none, items) if entry is not None and entry.get("id")]
+    named = [str(entry["id"]) for entry in entries if item_kind_or_none(entry) == "item_reference"]
+    return [name for name in named if not name.startswith(("msg", "rs"))]
 
 
 def _held_elsewhere(body: Mapping[str, Any], items: Sequence[object]) -> str | None:
     """What the body goes on from and does not hold."""
-    conversation = body.get("conversation")
-    held = body.get("previous_response_id") or (object_or_none(conversation) or {}).get("id") or conversation
-    prompt = (object_or_none(body.get("prompt")) or {}).get("id")
-    if held or prompt:
-        return held if isinstance(held, str) else prompt if isinstance(prompt, str) else "a stored conversation"
-    named = [item["id"] for item in filter(None, map(object_or_none, items)) if _is_reference(item)]
-    return f"the stored item {named[0]}" if named else None
-
-
-def _is_reference(item: JsonObject) -> bool:
-    kind = item.get("type", "message" if "role" in item else "item_reference")
-    return kind == "item_reference" and isinstance(item.get("id"), str)
+    referred = _referred(items)
+    return _goes_on(body) or (f"the stored item {referred[0]}" if referred else None)
 
 
 def _parse_instructions(value: object) -> tuple[Text, ...]:
@@ -192,6 +203,13 @@ def _render_at_home(
     choice = object_or_none(body.get("tool_choice"))
     if choice is not None and choice.get("type") == "allowed_tools":
         body["tool_choice"] = respelled_choice(choice, out.spell)
+    if choice is not None and choice.get("type") in ("function", "custom") and not choice.get("name"):
+        del body["tool_choice"]
+        out.report.add("adjusted", "tool_choice is left out: it names no tool", subject="tool_choice")
+    # OAI-RESP-24
+    if body.get("previous_response_id") and body.get("conversation") is not None:
+        del body["conversation"]
+        out.report.add("adjusted", "conversation is left out beside previous_response_id", subject="conversation")
     return body
 
 

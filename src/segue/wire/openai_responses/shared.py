@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from segue.canonical.blocks import Native, ToolCall
-from segue.canonical.ids import short_hash
+from segue.canonical.ids import raw_id_or_none, short_hash
 from segue.wire.base import Projection
 from segue.wire.fields import JsonObject
 
@@ -21,7 +21,7 @@ PROVIDER = "openai"
 
 _FORM = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # OAI-RESP-02, OAI-RESP-03
-_PREFIXES = {"function_call": "fc", "reasoning": "rs", "message": "msg"}
+_PREFIXES = {"function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs", "message": "msg"}
 _MADE = "hist"
 
 
@@ -61,7 +61,8 @@ class Reading(Struct):
 
     `names` leads from a bare name to the joined one where only one namespace has such a tool; `hosted` are the calls
     that the provider runs although their output is an item of its own; `answered`: every call has an output that names
-    it, so that one which names none answers nothing.
+    it, so that one which names none answers nothing; `referred`: outputs may lie with the provider, named by an item;
+    `shells` leads from an item's own id to the id of its call, for outputs of the local shell.
     """
 
     model: str | None = None
@@ -69,17 +70,31 @@ class Reading(Struct):
     names: dict[str, str] = {}
     hosted: frozenset[str] = frozenset()
     answered: bool = False
+    referred: bool = False
+    shells: dict[str, str] = {}
     seen: set[str] = set()
+    calls: set[tuple[str, str]] = set()
 
     def takes_id(self, kind: str, item: JsonObject) -> bool:
         """Whether an item may go back under the id it has, if it has one. OAI-RESP-13: each id once."""
         item_id = item.get("id")
-        if item_id is None:
+        # The one id of an output of the local shell is that of its call.
+        if item_id is None or kind == "local_shell_call_output":
             return True
-        known = item_id in self.seen if isinstance(item_id, str) else False
-        if isinstance(item_id, str):
-            self.seen.add(item_id)
-        return lawful_id(kind, item_id) and not known
+        if not lawful_id(kind, item_id) or item_id in self.seen:
+            return False
+        self.seen.add(item_id)
+        return True
+
+    def is_first(self, kind: str, item: JsonObject) -> bool:
+        """Whether no item before this one is the call, or the output, of this id (OAI-RESP-25)."""
+        call_id = raw_id_or_none(item.get("call_id"))
+        if call_id is None:
+            return True
+        name = ("output" if kind.endswith("_output") else "call", call_id)
+        known = name in self.calls
+        self.calls.add(name)
+        return not known
 
 
 class Spelling:

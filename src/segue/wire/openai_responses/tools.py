@@ -16,6 +16,7 @@ from segue.canonical.request import Tool
 from segue.errors import InputError
 from segue.render.report import Report
 from segue.wire.fields import JsonObject, flag_or_none, kind_of, list_of, object_of, object_or_none, string_or_none
+from segue.wire.names import NameRule
 from segue.wire.openai import is_openai
 from segue.wire.openai_responses.shared import API, JOINT, Spelling, joined_name, split_name
 from segue.wire.schema import fitted_tool, rules
@@ -52,14 +53,14 @@ def declared_in_items(items: Iterable[object]) -> Iterator[Tool]:
 
 
 def bare_names(tools: Sequence[Tool]) -> dict[str, str]:
-    """From a bare name to the joined one, where no other tool is called so."""
+    """From a bare name to the joined one, where no plain tool is called so. OAI-RESP-18: the first that has it."""
     plain = {tool.name for tool in tools if JOINT not in tool.name}
-    found: dict[str, list[str]] = {}
+    found: dict[str, str] = {}
     for tool in tools:
         namespace, bare = split_name(tool.name)
-        if namespace is not None and bare not in plain and tool.name not in found.setdefault(bare, []):
-            found[bare].append(tool.name)
-    return {bare: names[0] for bare, names in found.items() if len(names) == 1}
+        if namespace is not None and bare not in plain:
+            found.setdefault(bare, tool.name)
+    return found
 
 
 def _parse_entry(entry: JsonObject, namespace: str | None, extra: JsonObject | None) -> Iterator[Tool]:
@@ -75,6 +76,8 @@ def _parse_entry(entry: JsonObject, namespace: str | None, extra: JsonObject | N
                 raise error.under(f"tools[{index}]") from None
     elif kind not in _KINDS:
         told = string_or_none(entry.get("server_label")) or kind
+        if kind == "mcp" and told == kind:
+            raise InputError("an MCP server's tools need its `server_label`", path="server_label")
         yield Tool(told, kind="hosted", native=Native(API, entry), extra=extra)
     else:
         yield _parse_own(entry, kind, namespace, extra)
@@ -85,7 +88,8 @@ def _parse_own(entry: JsonObject, kind: str, namespace: str | None, extra: JsonO
     nested = object_or_none(entry.get(kind)) if "name" not in entry else None
     detail = entry if nested is None else nested
     name = _name(detail)
-    intact = nested is None and "type" in entry
+    parameters = detail.get("parameters")
+    intact = nested is None and "type" in entry and (parameters is None or isinstance(parameters, dict))
     form = object_or_none(detail.get("format")) or {}
     grammar = object_or_none(form.get("grammar")) or form
     bound = {key: grammar[key] for key in ("syntax", "definition") if key in grammar}
@@ -175,7 +179,9 @@ def _respelled(entry: JsonObject, spell: Callable[[str], str], namespace: str | 
     if kind == "namespace" and isinstance(entry.get("tools"), list):
         given = cast("list[Any]", entry["tools"])
         inner = respelled_tools(given, spell, _name(entry))
-        return entry if all(a is b for a, b in zip(inner, given, strict=True)) else {**entry, "tools": inner}
+        name = NameRule().project(_name(entry))
+        same = name == entry["name"] and all(a is b for a, b in zip(inner, given, strict=True))
+        return entry if same else {**entry, "name": name, "tools": inner}
     if kind not in _KINDS:
         return entry
     tool = _parse_own(entry, kind, namespace, None)

@@ -28,7 +28,7 @@ def _always(_item: JsonObject) -> bool:
 
 
 class TypedCall(Struct, frozen=True):
-    """`hosted` tells calls that the provider runs itself; `named` types can't be sent without their item id."""
+    """`hosted` tells calls that the provider runs itself; `unnamed` ones of them may have no id to meet on."""
 
     output: str
     tool: str
@@ -37,7 +37,7 @@ class TypedCall(Struct, frozen=True):
     failed: Callable[[JsonObject], bool] = _never
     hosted: Callable[[JsonObject], bool] = _never
     answer: Callable[[ToolResponse, str], JsonObject] | None = None
-    named: bool = False
+    unnamed: bool = False
 
 
 def _key(name: str) -> Callable[[JsonObject], Any]:
@@ -107,14 +107,13 @@ def _on_server(item: JsonObject) -> bool:
 
 
 TYPED: dict[str, TypedCall] = {
-    "computer_call": TypedCall("computer_call_output", "computer", _keys("action", "actions"), _screenshot, named=True),
+    "computer_call": TypedCall("computer_call_output", "computer", _keys("action", "actions"), _screenshot),
     "local_shell_call": TypedCall(
         "local_shell_call_output",
         "local_shell",
         _key("action"),
         _words("output"),
         answer=lambda _response, text: {"output": text},
-        named=True,
     ),
     "shell_call": TypedCall(
         "shell_call_output", "shell", _key("action"), _shell_output, hosted=_in_container, answer=_shell_answer
@@ -128,7 +127,7 @@ TYPED: dict[str, TypedCall] = {
         answer=_patch_answer,
     ),
     "tool_search_call": TypedCall(
-        "tool_search_output", "tool_search", _key("arguments"), _found_tools, hosted=_on_server
+        "tool_search_output", "tool_search", _key("arguments"), _found_tools, hosted=_on_server, unnamed=True
     ),
     "program": TypedCall("program_output", "program", _keys("code"), _words("result"), hosted=_always),
     "multi_agent_call": TypedCall(

@@ -344,7 +344,8 @@ class _Writer:
         self._properties += len(properties)
         if self._rules.all_required:
             needed = self._all_needed(properties, needed, here)
-        if properties or self._rules.closed or ("properties" in branch and not here.path):
+        empty = "properties" in branch and not here.path and not self._rules.openapi
+        if properties or empty or self._rules.closed:
             node["properties"] = properties
         if needed or self._rules.all_required:
             node["required"] = needed

@@ -1,0 +1,101 @@
+"""What each type of item must hold, as the vendor's request types have it: what is otherwise can't go home as it is.
+
+Functions, free text, messages and reasoning are read member by member where they are parsed; they have no row here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from segue.canonical.ids import raw_id_or_none
+from segue.wire.fields import JsonObject
+
+__all__ = ["has_call_id", "has_lawful_status", "is_shaped"]
+
+_TEXT, _LIST, _OBJECT, _ANY = (str,), (list,), (dict,), (object,)
+_NEEDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
+    "shell_call": {"action": _OBJECT},
+    "local_shell_call": {"action": _OBJECT},
+    "apply_patch_call": {"operation": _OBJECT},
+    "tool_search_call": {"arguments": _ANY},
+    "program": {"code": _TEXT, "fingerprint": _TEXT},
+    "multi_agent_call": {"action": _TEXT, "arguments": _TEXT},
+    "computer_call_output": {"output": _OBJECT},
+    "shell_call_output": {"output": _LIST},
+    "local_shell_call_output": {"output": _TEXT},
+    "apply_patch_call_output": {"status": _TEXT},
+    "tool_search_output": {"tools": _LIST},
+    "program_output": {"result": _TEXT},
+    "multi_agent_call_output": {"action": _TEXT, "output": _LIST},
+    "web_search_call": {"action": _OBJECT},
+    "file_search_call": {"queries": _LIST},
+    "code_interpreter_call": {"code": (str, type(None)), "container_id": _TEXT, "outputs": (list, type(None))},
+    "image_generation_call": {"result": (str, type(None))},
+    "mcp_call": {"name": _TEXT, "arguments": _TEXT, "server_label": _TEXT},
+    "mcp_list_tools": {"server_label": _TEXT, "tools": _LIST},
+    "mcp_approval_request": {"id": _TEXT, "name": _TEXT, "arguments": _TEXT, "server_label": _TEXT},
+    "mcp_approval_response": {"approval_request_id": _TEXT, "approve": (bool,)},
+    "compaction": {"encrypted_content": _TEXT},
+    "item_reference": {"id": _TEXT},
+    "agent_message": {"author": _TEXT, "recipient": _TEXT, "content": _LIST},
+}
+_STATUSES = ("in_progress", "completed", "incomplete")
+_OTHER_STATUSES: Mapping[str, tuple[str, ...]] = {
+    "apply_patch_call": ("in_progress", "completed"),
+    "computer_call_output": (*_STATUSES, "failed"),
+    "apply_patch_call_output": ("completed", "failed"),
+    "program_output": ("completed", "incomplete"),
+    "web_search_call": (*_STATUSES, "searching", "failed"),
+    "file_search_call": (*_STATUSES, "searching", "failed"),
+    "code_interpreter_call": (*_STATUSES, "interpreting", "failed"),
+    "image_generation_call": ("in_progress", "completed", "generating", "failed"),
+    "mcp_call": (*_STATUSES, "calling", "failed"),
+}
+# Types whose status nobody looks at.
+_STATELESS = frozenset(
+    {"reasoning", "program", "multi_agent_call", "multi_agent_call_output", "mcp_list_tools", "mcp_approval_request"}
+    | {"mcp_approval_response", "compaction", "item_reference", "agent_message"}
+)
+
+
+def is_shaped(kind: str, item: JsonObject) -> bool:
+    """Whether an item has all that its type demands. Of an unknown type nothing is known."""
+    needs = _NEEDS.get(kind, {})
+    if not all(key in item and isinstance(item[key], forms) for key, forms in needs.items()):
+        return False
+    return _has_lawful_output(kind, item.get("output")) and has_lawful_status(kind, item)
+
+
+def has_lawful_status(kind: str, item: JsonObject) -> bool:
+    status = item.get("status")
+    return status is None or kind in _STATELESS or status in _OTHER_STATUSES.get(kind, _STATUSES)
+
+
+def has_call_id(item: JsonObject) -> bool:
+    # OAI-RESP-01
+    call_id = raw_id_or_none(item.get("call_id"))
+    return call_id is not None and len(call_id) <= 64
+
+
+def _has_lawful_output(kind: str, output: Any) -> bool:
+    # OAI-RESP-16
+    match kind:
+        case "apply_patch_call_output":
+            return output is None or isinstance(output, str)
+        case "computer_call_output":
+            return output.get("type") in ("computer_screenshot", "input_image")
+        case "shell_call_output":
+            return all(_is_chunk(chunk) for chunk in output)
+        case _:
+            return True
+
+
+def _is_chunk(chunk: object) -> bool:
+    match chunk:
+        case {"stdout": str(), "stderr": str(), "outcome": {"type": "timeout"}}:
+            return True
+        case {"stdout": str(), "stderr": str(), "outcome": {"type": "exit", "exit_code": int()}}:
+            return True
+        case _:
+            return False
