@@ -1,8 +1,8 @@
 """How fast `segue.convert` is, bytes in to bytes out, against the floor and against others.
 
 The floor is msgspec's untyped decode and encode of the same bytes: what it costs to look at a body at all. Everything
-that is compared runs in turns in one process, and the least time of several rounds counts, so that what else the
-machine does falls on all alike. `--instructions` counts with valgrind instead, where it is installed.
+that is compared runs in turns in one process, and the least CPU time of several rounds counts, so that what else the
+machine does falls on all alike. `--instructions` counts with valgrind as well, where it is installed.
 
     make bench                                 all of it, with the peers
     python benchmarks/convert.py --quick       segue alone, small
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import platform
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -39,14 +40,19 @@ Work = Callable[[], object]
 
 
 def least(works: Sequence[Work], rounds: int) -> list[float]:
-    """The least seconds of each, all taking turns."""
+    """The least seconds of each, all taking turns: of this process and of those that it starts."""
     found = [float("inf")] * len(works)
     for _ in range(rounds):
         for index, work in enumerate(works):
-            start = time.perf_counter()
+            start = _seconds()
             work()
-            found[index] = min(found[index], time.perf_counter() - start)
+            found[index] = min(found[index], _seconds() - start)
     return found
+
+
+def _seconds() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
 
 
 def floor(data: bytes) -> Work:
@@ -115,7 +121,7 @@ def report_share(size: int, rounds: int) -> str:
 
 
 def start_up(rounds: int) -> str:
-    """Seconds that a process takes, less those of a bare one."""
+    """What a process takes, less what a bare one takes."""
 
     def process(*arguments: str) -> Work:
         return lambda: subprocess.run([sys.executable, *arguments], check=True, capture_output=True)

@@ -153,6 +153,8 @@ def unsaid_items(request: Request, target: Wire) -> dict[str, int]:
         native = item.native
         if native is not None and native.api != target.name and native.api in WIRES:
             known = WIRES[native.api].item_keys
+            if known.issuperset(native.fragment) and not (isinstance(item, Text) and "content" in native.fragment):
+                continue
             unsaid.update(key for fragment in _fragments(item) for key in _unknown(fragment, known))
     return {key: unsaid[key] for key in sorted(unsaid)}
 

@@ -96,7 +96,11 @@ def agree(data: bytes, asked: Asked, way: str) -> bool:
         if way != "remembering":
             patch.setattr(around, "_remembered", lambda *_: around._Memory())
         if way == "trusting":
-            patch.setattr(around, "sample_places", lambda *given: sample_places(*given[:-1], Everything()))
+            patch.setattr(
+                around,
+                "sample_places",
+                lambda whole, shapes, length, _: sample_places(whole, shapes, length, Everything()),
+            )
         quick = express(data, asked, least=0)
     if quick is None:
         return False

@@ -108,6 +108,21 @@ REPLIES: dict[str, Any] = {
         "usage": {"input_tokens": 1, "output_tokens": 1},
     },
 }
+REPLIES["gemini"] = lambda calls, text: {
+    "candidates": [
+        {
+            "content": {
+                "role": "model",
+                "parts": [
+                    {"text": f"hm {text}", "thought": True},
+                    {"text": text, "thoughtSignature": "c2lnbmVkIQ=="},
+                    *({"functionCall": {"id": i, "name": n, "args": {"q": w}}} for i, n, w in calls),
+                ],
+            },
+            "finishReason": "STOP",
+        }
+    ]
+}
 REPLIES.update(dict.fromkeys(("kimi", "mistral", "deepseek", "qwen"), REPLIES["openai-chat"]))
 
 

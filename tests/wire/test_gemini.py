@@ -289,7 +289,10 @@ def test_a_response_is_an_object_and_has_the_name_of_its_call():
 
 
 def test_a_history_begins_and_ends_with_the_user():
-    assert home({"contents": [model({"text": "hi"})]}) == [model({"text": "hi"}), user({"text": "Continue."})]
+    assert home(body(model({"text": "hi"})))[-1] == user({"text": "Continue."})
+    assert home({"contents": [model({"text": "hi"})]})[-1] == user({"text": "Continue."})
+    first = [model({"text": "hi"}), user({"text": "hello"})]
+    assert home({"contents": first}) == first
     assert home({"contents": []}) == [user({"text": "Continue."})]
     made = home({"contents": [model(call(signature=SKIP)), user(response())]})
     assert made[0] == user({"text": "[continued]"})

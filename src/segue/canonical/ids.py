@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from binascii import b2a_base64
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 
 from segue.canonical.blocks import ToolCall
@@ -78,14 +78,14 @@ def hashed_tool_id(
 
 
 def hashed_tool_ids(
-    provider: str, raw_ids: Iterable[str], names: Iterable[str], turn_keys: Iterable[str], indexes: Iterable[int]
+    provider: str, raw_ids: Sequence[str], names: Sequence[str], turn_keys: Sequence[str], indexes: Sequence[int]
 ) -> list[str]:
     """`hashed_tool_id` of many calls."""
-    calls = list(zip(raw_ids, names, turn_keys, indexes, strict=True))
-    texts = [f"{provider}|{raw_id}|{name}|{key}|{index}".encode() for raw_id, name, key, index in calls]
+    columns = (raw_ids, names, turn_keys, indexes)
+    texts = [f"{provider}|{a}|{b}|{c}|{d}".encode() for a, b, c, d in zip(*columns, strict=True)]
     joined = b"".join(texts)
     if b"\\" in joined or joined.count(b"|") > 4 * len(texts):
-        return [hashed_tool_id(provider, *call) for call in calls]
+        return [hashed_tool_id(provider, *call) for call in zip(*columns, strict=True)]
     return [_PREFIX + hashed for hashed in short_hashes(texts, 24)]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, cast
 
@@ -90,7 +90,7 @@ def _levels(value: object) -> int:
         level = [
             child
             for item in level
-            for child in (item.values() if type(item) is dict else item)
+            for child in cast("Iterable[Any]", item.values() if type(item) is dict else item)
             if type(child) is dict or type(child) is list
         ]
     return levels
@@ -171,7 +171,7 @@ def parse_argument_text(text: str) -> tuple[Any, str | None]:
     if not text.strip():
         return {}, text
     buffer = text.encode("utf-8", "replace")
-    if depth_of(buffer) > MAX_DEPTH:
+    if len(buffer) > MAX_DEPTH and depth_of(buffer) > MAX_DEPTH:
         return None, text
     try:
         return _decoder.decode(buffer), None

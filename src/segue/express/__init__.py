@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from segue.canonical.jsontext import write
-from segue.canonical.plain import NotPlain, name_calls
+from segue.canonical.plain import NotPlainError, name_calls
 from segue.carry import Asked
 from segue.errors import SegueError
 from segue.express.account import report_on
@@ -46,7 +46,7 @@ def express(data: bytes, asked: Asked, *, least: int = _LEAST) -> Express | None
         return None
     try:
         return _express(data, asked)
-    except (NotPlain, SegueError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except (NotPlainError, SegueError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
 

@@ -8,7 +8,7 @@ from itertools import groupby
 import msgspec
 from msgspec import Struct
 
-from segue.canonical.plain import NotPlain, Plain, Turn
+from segue.canonical.plain import NotPlainError, Plain, Turn
 from segue.carry import Carried, unsaid_finding, unsaid_items
 from segue.render.plain import Ways, bridges, thoughtless
 from segue.render.reasoning import PLACEHOLDER
@@ -43,7 +43,7 @@ def account_of(sample: Plain, carried: Carried, target: Wire) -> Account:
     report, demands = carried.said.report, carried.transcript.demands
     pairs = list(zip(sample.ids, sample.sent_ids, strict=True))
     if report.seen != sample.ids or not report.emitted_calls == report.emitted_results == pairs:
-        raise NotPlain
+        raise NotPlainError
     counted = unsaid_items(carried.request, target)
     unsaid = {unsaid_finding(key, count, target): key for key, count in counted.items()}
     made: list[tuple[str, Finding]] = []
@@ -51,10 +51,10 @@ def account_of(sample: Plain, carried: Carried, target: Wire) -> Account:
         run = list(found)
         if group in (PLACEHOLDER, BRIDGE, _THOUGHT):
             if run != _multiplied(group, run[0], sample, Ways(demands)):
-                raise NotPlain
+                raise NotPlainError
             made.append((group, run[0]))
         elif group in _NOT_COUNTED:
-            raise NotPlain
+            raise NotPlainError
         else:
             made += [(group, finding) for finding in run]
     around = {key: count - sample.unsaid.get(key, 0) for key, count in counted.items()}

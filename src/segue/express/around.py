@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from segue.canonical.jsontext import write
-from segue.canonical.plain import NotPlain, Plain, Turn, name_calls
+from segue.canonical.plain import NotPlainError, Plain, Turn, name_calls
 from segue.carry import Asked, Carried, carry
 from segue.express.account import Account, account_of
 from segue.express.body import Body, lane_of
@@ -71,7 +71,7 @@ def frame_of(whole: Plain, body: Body, asked: Asked) -> Frame:
         frame = memory.frame = _asked(whole, shapes, body, asked, frame.proven if frame is not None else set())
     names = set(whole.names)
     if any(frame.names.render(name) != name for name in names) or (frame.tools > _FEW_TOOLS and len(names) > 1):
-        raise NotPlain
+        raise NotPlainError
     return frame
 
 
@@ -113,7 +113,7 @@ def _asked(whole: Plain, shapes: Mapping[Shape, int], body: Body, asked: Asked, 
     given = msgspec.to_builtins(items) if body.own is None else [body.own[place] for place in places]
     carried = carry(body.around(given), asked)
     if carried.source is not body.source:
-        raise NotPlain
+        raise NotPlainError
     sample = body.lane.read(items)
     name_calls(sample, body.source.provider)
     sample.sent_ids = carried.said.ids.anew().assign_plain(sample, body.source.provider)
@@ -124,7 +124,7 @@ def _asked(whole: Plain, shapes: Mapping[Shape, int], body: Body, asked: Asked, 
     trial = lane.write(sample, tell(sample, ways), ways) if body.own is None else given
     head = len(proof) - len(trial)
     if head < 0 or write(trial) != write(proof[head:]) or not all(map(_is_system, proof[:head])):
-        raise NotPlain
+        raise NotPlainError
     finished = {key: Raw(b"" if key == lane.key else write(value)) for key, value in said.body.items()}
     return Frame(
         lane,

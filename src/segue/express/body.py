@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from segue.canonical.jsontext import MAX_DEPTH, depth_of, write
-from segue.canonical.plain import NotPlain
+from segue.canonical.plain import NotPlainError
 from segue.carry import Asked
 from segue.wire.base import Wire
 from segue.wire.detect import detect_source
@@ -50,30 +50,32 @@ def take_apart(data: bytes, asked: Asked) -> Body:
 def _at_home(value: Any, wire: Wire) -> Body:
     lane = lane_of(wire)
     if not isinstance(value, dict):
-        raise NotPlain
+        raise NotPlainError
     members = cast("dict[str, Any]", value)
     items = msgspec.convert(members.get(lane.key), lane.items)
     if not lane.goes_home(items):
-        raise NotPlain
+        raise NotPlainError
     rest = {key: b"" if key == lane.key else _shallow(write(member)) for key, member in members.items()}
     return Body(wire, lane, items, rest, members[lane.key])
 
 
 def lane_of(wire: Wire) -> Lane:
     if wire.lane is None:
-        raise NotPlain
+        raise NotPlainError
     return wire.lane
 
 
 def _shallow(data: bytes) -> bytes:
     """What is not nested so deep that the long way would refuse it."""
     if len(data) > MAX_DEPTH and depth_of(data) > MAX_DEPTH // 2:
-        raise NotPlain
+        raise NotPlainError
     return data
 
 
 def _likely_source(members: dict[str, Raw]) -> Wire:
     """The wire that a body seems to be of, its conversation not looked at. The sample will tell."""
     keys = {wire.lane.key for wire in WIRES.values() if wire.lane is not None}
-    seen = {key: [] if key in keys else _untyped.decode(_shallow(bytes(raw))) for key, raw in members.items()}
+    seen: dict[str, Any] = {
+        key: [] if key in keys else _untyped.decode(_shallow(bytes(raw))) for key, raw in members.items()
+    }
     return WIRES[detect_source(seen)]

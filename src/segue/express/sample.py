@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from segue.canonical.plain import Event, NotPlain, Plain, Words
+from segue.canonical.plain import Event, NotPlainError, Plain, Words
 
 __all__ = ["Shape", "last_words", "sample_places", "shapes_of"]
 
@@ -51,7 +51,7 @@ def last_words(events: Sequence[Event]) -> int:
 def shapes_of(whole: Plain) -> dict[Shape, int]:
     """The first event of each shape."""
     if not whole.events:
-        raise NotPlain
+        raise NotPlainError
     results = whole.results
     failed = set(whole.failed)
     odd = failed.union([place for place, result in enumerate(results) if not result or isinstance(result, list)])

@@ -11,7 +11,7 @@ from segue.render.draft import Draft, same_objects
 
 __all__ = ["empties", "error_text", "errors", "media"]
 
-_RESULTS = frozenset({ToolResponse})
+_RESULTS: frozenset[type] = frozenset({ToolResponse})
 _SHOWN = frozenset({Media, Opaque, ToolResponse})
 
 
@@ -83,7 +83,7 @@ def media(draft: Draft) -> Draft:
 
 def _shows_nothing(message: Message) -> bool:
     """Whether it is plain that there is nothing but words, calls, or results in words."""
-    kinds = set(map(type, message.blocks))
+    kinds = frozenset(map(type, message.blocks))
     if kinds != _RESULTS:
         return kinds.isdisjoint(_SHOWN)
     results = [block for block in message.blocks if isinstance(block, ToolResponse)]

@@ -16,7 +16,7 @@ from segue.render.reasoning import keeps_reasoning, unnamed
 
 __all__ = ["complete", "hosted", "orphans", "place", "settle", "speakers"]
 
-_RESULTS = frozenset({ToolResponse})
+_RESULTS: frozenset[type] = frozenset({ToolResponse})
 _OTHERS = frozenset({ToolCall, Thinking, ToolResponse})
 _RANK: dict[State, int] = {"complete": 0, "error": 1, "cancelled": 2, "interrupted": 3}
 
@@ -45,7 +45,7 @@ def speakers(draft: Draft) -> Draft:
 
 def _is_of_one(message: Message) -> bool:
     """Whether it is plain that who said a message said all that is in it."""
-    kinds = set(map(type, message.blocks))
+    kinds = frozenset(map(type, message.blocks))
     if message.speaker != "tool":
         return kinds.isdisjoint(_RESULTS if message.speaker == "ai" else _OTHERS)
     return kinds == _RESULTS and not any(block.hosted for block in message.blocks if isinstance(block, ToolResponse))

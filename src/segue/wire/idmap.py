@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from segue.canonical.blocks import Message, ToolCall, calls_of
 from segue.canonical.ids import is_canonical, raw_id_or_none, short_hash
-from segue.canonical.plain import NotPlain, Plain
+from segue.canonical.plain import NotPlainError, Plain
 from segue.errors import ProjectionError
 from segue.render.transcript import Transcript
 
@@ -26,6 +26,8 @@ __all__ = ["IdMap", "IdScheme", "Named", "kimi_scheme", "mistral_scheme", "nine_
 _CANONICAL_PREFIX = "hist_tool_"
 _HASHED = 24
 _ALPHANUMERIC = ascii_letters + digits
+_NINE = len(_ALPHANUMERIC) ** 9
+_PAIRS = [first + second for second in _ALPHANUMERIC for first in _ALPHANUMERIC]
 
 _compiled = cache(re.compile)
 
@@ -95,12 +97,12 @@ def mistral_scheme(*, lawful: str = r"[a-zA-Z0-9]{9}") -> IdScheme:
 
 def nine_characters(text: str) -> str:
     """Nine letters and digits from a hash of the text."""
-    number = int.from_bytes(sha256(text.encode("utf-8", "replace")).digest(), "big") % len(_ALPHANUMERIC) ** 9
+    number = int.from_bytes(sha256(text.encode("utf-8", "replace")).digest(), "big") % _NINE
     made = ""
-    for _ in range(9):
-        number, place = divmod(number, len(_ALPHANUMERIC))
-        made += _ALPHANUMERIC[place]
-    return made
+    for _ in range(4):
+        number, place = divmod(number, len(_PAIRS))
+        made += _PAIRS[place]
+    return made + _ALPHANUMERIC[number]
 
 
 class IdMap:
@@ -196,7 +198,7 @@ class IdMap:
             raw_ids = [raw_id for raw_id in plain.raw_ids if raw_id is not None]
             if raw_ids:
                 if not all(map(self._keeps, raw_ids, plain.names)):
-                    raise NotPlain
+                    raise NotPlainError
                 return raw_ids
         if (prefix := self._scheme.prefix) is not None:
             return [prefix + call_id[len(_CANONICAL_PREFIX) :] for call_id in plain.ids]

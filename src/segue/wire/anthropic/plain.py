@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
-from segue.canonical.plain import Content, Event, NotPlain, Plain, Turn, Words, checked_words
+from segue.canonical.plain import Content, Event, NotPlainError, Plain, Turn, Words, checked_words
 from segue.render.plain import Ways
 from segue.wire.anthropic.request import BODY_KEYS
 from segue.wire.lane import Lane
@@ -73,7 +73,7 @@ def _read(items: list[_Item]) -> Plain:
         waiting = len(plain.raw_ids) > len(plain.results)
         if isinstance(item, _Assistant):
             if waiting:
-                raise NotPlain
+                raise NotPlainError
             plain.starts.append(place)
             plain.events.append(_read_reply(item, plain))
             continue
@@ -88,7 +88,7 @@ def _read(items: list[_Item]) -> Plain:
         words = content if isinstance(content, str) else _read_texts(content, plain)
         plain.events.append(Words(checked_words(words)))
     if len(plain.raw_ids) > len(plain.results):
-        raise NotPlain
+        raise NotPlainError
     return plain
 
 
@@ -108,7 +108,7 @@ def _read_reply(item: _Assistant, plain: Plain) -> Turn:
             unsigned += isinstance(block, _Thinking) and not block.signature
             continue
         elif len(plain.raw_ids) > start:
-            raise NotPlain
+            raise NotPlainError
         else:
             texts.append(block.text)
         if block.cache_control:
@@ -123,10 +123,10 @@ def _read_results(content: str | list[_Spoken], plain: Plain) -> list[_Spoken]:
     """The results that the last reply waits for, from the head of a message; what is left is the human's."""
     waiting = plain.raw_ids[len(plain.results) :]
     if isinstance(content, str) or len(content) < len(waiting):
-        raise NotPlain
+        raise NotPlainError
     for block, raw_id in zip(content, waiting, strict=False):
         if not isinstance(block, _ToolResult) or block.tool_use_id != raw_id:
-            raise NotPlain
+            raise NotPlainError
         if block.is_error:
             plain.failed.append(len(plain.results))
         if block.cache_control:
@@ -140,7 +140,7 @@ def _read_texts(blocks: Sequence[_Spoken], plain: Plain) -> list[str]:
     texts: list[str] = []
     for block in blocks:
         if type(block) is not _Text:
-            raise NotPlain
+            raise NotPlainError
         if block.cache_control:
             plain.unsaid["cache_control"] += 1
         texts.append(block.text)
@@ -153,9 +153,9 @@ def _read_texts(blocks: Sequence[_Spoken], plain: Plain) -> list[str]:
 def _write(plain: Plain, events: Sequence[Event], _ways: Ways) -> list[_Item]:
     items: list[_Item] = []
     ids = plain.sent_ids
-    calls = [_ToolUse(*call) for call in zip(ids, plain.names, plain.arguments, strict=True)]
+    calls = [_ToolUse(i, name, value) for i, name, value in zip(ids, plain.names, plain.arguments, strict=True)]
     told = [text if isinstance(text, str) else _texts(text) for text in plain.results]
-    results = [_ToolResult(*result) for result in zip(ids, told, strict=True)]
+    results = [_ToolResult(i, text) for i, text in zip(ids, told, strict=True)]
     for place in plain.failed:
         results[place].is_error = True
     answers: list[_Spoken] = []

@@ -5,7 +5,8 @@ from __future__ import annotations
 from segue.models import Model
 from segue.render.demands import Demands
 from segue.wire.base import Wire
-from segue.wire.gemini.items import API, CODE_EXECUTION, ITEM_KEYS
+from segue.wire.gemini.hosted import CODE_EXECUTION
+from segue.wire.gemini.items import API, ITEM_KEYS
 from segue.wire.gemini.media import BASE64
 from segue.wire.gemini.plain import GEMINI_LANE, POSITION
 from segue.wire.gemini.reply import parse_error, parse_reply, render_error, render_reply

@@ -45,17 +45,18 @@ _PLAIN = (
     ("presencePenalty", "presence_penalty"),
     ("frequencyPenalty", "frequency_penalty"),
 )
-_CONFIG_KEYS = both(
-    *(key for key, _ in _PLAIN),
-    "stopSequences",
-    "responseMimeType",
-    "responseSchema",
-    "responseJsonSchema",
-    "thinkingConfig",
+_THINKING = frozenset(
+    f"{outer}.{key}" for outer in both("thinkingConfig") for key in both("thinkingBudget", "thinkingLevel")
+)
+_CHOICE = frozenset(
+    f"{outer}.{key}" for outer in both("functionCallingConfig") for key in both("mode", "allowedFunctionNames")
+)
+_CONFIG = _THINKING | both(
+    *(key for key, _ in _PLAIN), "stopSequences", "responseMimeType", "responseSchema", "responseJsonSchema"
 )
 OPTION_KEYS = frozenset(
     f"{outer}.{inner}"
-    for name, keys in (("generationConfig", _CONFIG_KEYS), ("toolConfig", both("functionCallingConfig")))
+    for name, keys in (("generationConfig", _CONFIG), ("toolConfig", _CHOICE))
     for outer in both(name)
     for inner in keys
 )

@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from segue.canonical.blocks import Text
 from segue.canonical.jsontext import write_text
-from segue.canonical.plain import Content, Event, NotPlain, Plain, Turn, Words, checked_words
+from segue.canonical.plain import Content, Event, NotPlainError, Plain, Turn, Words, checked_words
 from segue.render.plain import Ways
 from segue.wire.gemini.media import BASE64
 from segue.wire.gemini.request import BODY_KEYS
@@ -67,7 +67,7 @@ def _read(items: list[_Item]) -> Plain:
             turn = _read_reply(item.parts, plain)
             # Contents in a row that have calls are one reply in pieces.
             if waiting or (replied and turn.start < turn.stop):
-                raise NotPlain
+                raise NotPlainError
             plain.starts.append(place)
             plain.events.append(turn)
         elif waiting:
@@ -77,14 +77,14 @@ def _read(items: list[_Item]) -> Plain:
             plain.events.append(Words(checked_words(_read_words(item.parts))))
         replied = item.role == "model"
     if len(plain.raw_ids) > len(plain.results):
-        raise NotPlain
+        raise NotPlainError
     return plain
 
 
 def _read_words(parts: list[_Part]) -> list[str]:
     words = [part.text for part in parts if isinstance(part.text, str)]
     if len(words) < len(parts) or any(part.thought or part.thought_signature for part in parts):
-        raise NotPlain
+        raise NotPlainError
     return words
 
 
@@ -98,14 +98,14 @@ def _read_reply(parts: list[_Part], plain: Plain) -> Turn:
         call = part.function_call
         if call is not UNSET:
             if part.text is not UNSET or part.thought or not call.name:
-                raise NotPlain
+                raise NotPlainError
             first_signed = signed if len(plain.raw_ids) == start else first_signed
             plain.raw_ids.append(None if call.id is UNSET else call.id)
             plain.names.append(call.name)
             plain.arguments.append({} if call.args is UNSET else call.args)
             signatures += signed
         elif part.text is UNSET or part.function_response is not UNSET:
-            raise NotPlain
+            raise NotPlainError
         elif part.thought:
             thoughts += 1
         elif part.text and len(plain.raw_ids) == start:
@@ -114,7 +114,7 @@ def _read_reply(parts: list[_Part], plain: Plain) -> Turn:
         elif not part.text and signed:
             signatures += 1
         else:
-            raise NotPlain
+            raise NotPlainError
     stop = len(plain.raw_ids)
     if start == stop or texts:
         checked_words(texts)
@@ -126,14 +126,14 @@ def _read_results(parts: list[_Part], plain: Plain) -> None:
     """The results of the last reply, and nothing beside them."""
     place = len(plain.results)
     if len(parts) != len(plain.raw_ids) - place:
-        raise NotPlain
+        raise NotPlainError
     for part in parts:
         response = part.function_response
         if response is UNSET or part.text is not UNSET or part.thought or part.thought_signature:
-            raise NotPlain
+            raise NotPlainError
         raw_id = None if response.id is UNSET else response.id
         if response.name != plain.names[place] or raw_id != plain.raw_ids[place] or response.response is UNSET:
-            raise NotPlain
+            raise NotPlainError
         text, failed = _read_result(response.response, response.name)
         if failed:
             plain.failed.append(place)
@@ -154,7 +154,7 @@ def _read_result(response: dict[str, Any], tool: str) -> tuple[str, bool]:
         case () if value is not UNSET:
             return write_text(value), failed
         case _:
-            raise NotPlain
+            raise NotPlainError
 
 
 def _goes_home(items: list[_Item]) -> bool:
@@ -171,11 +171,12 @@ def _write(plain: Plain, events: Sequence[Event], ways: Ways) -> list[_Item]:
     names = plain.names
     # GEM-11
     ids = plain.sent_ids if ways.id_scheme != POSITION else [UNSET] * len(names)
-    calls = [_FunctionCall(*call) for call in zip(ids, names, plain.arguments, strict=True)]
+    calls = [_FunctionCall(i, name, value) for i, name, value in zip(ids, names, plain.arguments, strict=True)]
     asking = [_Part(function_call=call) for call in calls]
     failed = set(plain.failed)
     told = [_result(text, place in failed) for place, text in enumerate(plain.results)]
-    answering = [_Part(function_response=_FunctionResponse(*answer)) for answer in zip(ids, names, told, strict=True)]
+    answers = [_FunctionResponse(i, name, said) for i, name, said in zip(ids, names, told, strict=True)]
+    answering = [_Part(function_response=answer) for answer in answers]
     for event in events:
         if isinstance(event, Words):
             items.append(_Item("user", _parts(event.content)))

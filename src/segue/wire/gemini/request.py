@@ -25,6 +25,7 @@ from segue.wire.gemini.fields import (
     items_of,
     kind_of,
     look,
+    needed_text,
     object_of,
     spelled,
     text_at,
@@ -146,7 +147,10 @@ def _parse_system(value: Any, path: str) -> tuple[Text, ...]:
     for index, item in enumerate(items_of(object_of(value, path).get("parts"), f"{path}.parts")):
         part = object_of(item, f"{path}.parts[{index}]")
         kind = next((key for key, member in part.items() if member is not None), "nothing")
-        text = text_at(part, "text")
+        try:
+            text = needed_text(part, "text")
+        except InputError as error:
+            raise error.under(f"{path}.parts[{index}]") from None
         texts.append(Text(TEXTS.unsupported.format(kind=kind) if text is None else text, native=Native(API, part)))
     return tuple(texts)
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from segue.canonical.jsontext import write_text
-from segue.canonical.plain import Content, Event, NotPlain, Plain, Turn, Words, checked_words
+from segue.canonical.plain import Content, Event, NotPlainError, Plain, Turn, Words, checked_words
 from segue.render.plain import Ways
 from segue.wire.lane import Lane
 from segue.wire.openai_chat.dialect import ChatDialect
@@ -68,7 +68,7 @@ class _User(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc
 class _Assistant(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """The keys after the calls are those that an SDK writes down whether they say anything or not."""
 
-    content: str | list[_Text | _Thought] | None | UnsetType = UNSET
+    content: str | list[_Text | _Thought] | UnsetType | None = UNSET
     reasoning_content: str | None = None
     tool_calls: list[_Call] | None = None
     reasoning: str | None = None
@@ -114,39 +114,33 @@ def _read(items: list[_Item], *, dialect: ChatDialect) -> Plain:
         place += 1
         if isinstance(item, _Assistant):
             content, thoughts = _reply_of(item, dialect)
-            if content is None and not item.tool_calls:
-                raise NotPlain
-            # OAI-CHAT-07
-            if item.tool_calls == []:
-                raise NotPlain
-            start = len(calls)
-            if item.tool_calls:
-                calls += item.tool_calls
-                answers += range(place, place := place + len(item.tool_calls))
-            form = (
-                thoughts,
-                content is None and item.content is not None,
-                item.content is UNSET,
-                item.reasoning is None,
-            )
+            asked, start = item.tool_calls, len(calls)
+            if asked:
+                calls += asked
+                answers += range(place, place := place + len(asked))
+            # OAI-CHAT-07, OAI-CHAT-11
+            elif content is None or asked is not None:
+                raise NotPlainError
+            form = (type(item.content), item.reasoning is None) if content is None else item.reasoning is None
             events.append(Turn(content, start, len(calls), thoughts, form))
         elif isinstance(item, _User):
             events.append(Words(checked_words(_texts(item.content))))
         else:
-            raise NotPlain
+            raise NotPlainError
     if place > len(items):
-        raise NotPlain
+        raise NotPlainError
     return _with_columns(events, starts, head, calls, [items[place] for place in answers])
 
 
 def _with_columns(events: list[Event], starts: list[int], head: int, calls: list[_Call], answers: list[_Item]) -> Plain:
     results = [answer for answer in answers if isinstance(answer, _Result)]
-    raw_ids = [call.id for call in calls]
+    raw_ids: list[str | None] = [call.id for call in calls]
     if [result.tool_call_id for result in results] != raw_ids:
-        raise NotPlain
+        raise NotPlainError
     names = [call.function.name for call in calls]
-    if any(result.name is not UNSET and result.name != name for result, name in zip(results, names, strict=True)):
-        raise NotPlain
+    said = [result.name for result in results]
+    if any(given is not UNSET and given != name for given, name in zip(said, names, strict=True)):
+        raise NotPlainError
     given = [call.function.arguments for call in calls]
     arguments = [_arguments.decode(text) if isinstance(text, str) else text for text in given]
     contents = [result.content for result in results]
@@ -160,16 +154,18 @@ def _texts(content: _Content) -> Content:
 
 def _reply_of(item: _Assistant, dialect: ChatDialect) -> tuple[Content | None, int]:
     """The model's words, and the number of its thoughts."""
+    content, thoughts = item.content, 0
     text = item.reasoning_content if item.reasoning_content is not None else item.reasoning
-    thoughts = int(text is not None and (bool(text) or dialect.reasoning_key is not None))
-    content = item.content
-    if isinstance(content, str):
-        return (checked_words(content) if content else None), thoughts
+    if text is not None:
+        # KIM-04: an empty text counts as reasoning where the key is what is asked for.
+        thoughts = int(bool(text) or dialect.reasoning_key is not None)
     if not content:
         return None, thoughts
+    if isinstance(content, str):
+        return checked_words(content), thoughts
     texts = [part.text for part in content if isinstance(part, _Text)]
     if len(texts) < len(content) and not dialect.reasoning_parts:
-        raise NotPlain
+        raise NotPlainError
     return (checked_words(texts) if texts else None), thoughts + len(content) - len(texts)
 
 
@@ -183,12 +179,12 @@ def _write(plain: Plain, events: Sequence[Event], _ways: Ways, *, dialect: ChatD
     calls = [_Call(sent_id, "function", function) for sent_id, function in zip(ids, functions, strict=True)]
     told = [text if isinstance(text, str) else _parts(text, dialect) for text in plain.results]
     names = plain.names if dialect.named_results else [UNSET] * len(ids)
-    results = [_Result(*result) for result in zip(ids, told, names, strict=True)]
+    results = [_Result(i, text, name) for i, text, name in zip(ids, told, names, strict=True)]
     for event in events:
         if isinstance(event, Words):
             items.append(_User(_parts(event.content, dialect)))
             continue
-        content = dialect.empty_content if event.content is None else _parts(event.content, dialect)
+        content: Any = dialect.empty_content if event.content is None else _parts(event.content, dialect)
         start, stop = event.start, event.stop
         items.append(_Assistant(content, event.placeholder, calls[start:stop] or None))
         items += results[start:stop]

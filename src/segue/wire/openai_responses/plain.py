@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from segue.canonical.jsontext import write_text
-from segue.canonical.plain import Content, Event, NotPlain, Plain, Turn, Words, checked_words
+from segue.canonical.plain import Content, Event, NotPlainError, Plain, Turn, Words, checked_words
 from segue.render.plain import Ways
 from segue.wire.lane import Lane
 from segue.wire.openai_responses.calls import OUTPUT_LIMIT
@@ -55,9 +55,9 @@ class _Item(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     output: str | list[_InputText] | UnsetType = UNSET
     content: str | list[_InputText | _OutputText] | UnsetType = UNSET
     id: str | UnsetType = UNSET
-    status: Literal["completed"] | None | UnsetType = UNSET
+    status: Literal["completed"] | UnsetType | None = UNSET
     summary: list[_Summary] | UnsetType = UNSET
-    encrypted_content: str | None | UnsetType = UNSET
+    encrypted_content: str | UnsetType | None = UNSET
 
 
 # ------------------------------------------------------------------------------------------------------------- reading
@@ -82,11 +82,11 @@ def _words(item: _Item, kind: type[_Part]) -> Content:
     """What a message says; a part of the other side's kind is not what is usual."""
     content = item.content
     if content is UNSET or item.type not in (UNSET, "message"):
-        raise NotPlain
+        raise NotPlainError
     if isinstance(content, str):
         return content
     if any(type(part) is not kind for part in content):
-        raise NotPlain
+        raise NotPlainError
     return [part.text for part in content]
 
 
@@ -103,7 +103,7 @@ def _read_turn(items: list[_Item], place: int, plain: Plain) -> int:
         elif item.role == "assistant":
             words = checked_words(_words(item, _OutputText))
             if len(plain.raw_ids) > start:
-                raise NotPlain
+                raise NotPlainError
             texts += [words] if isinstance(words, str) else words
         elif item.type == "reasoning" and item.summary is not UNSET:
             thoughts += 1
@@ -114,10 +114,10 @@ def _read_turn(items: list[_Item], place: int, plain: Plain) -> int:
         place += 1
     stop = len(plain.raw_ids)
     if place == began or not (texts or start < stop):
-        raise NotPlain
+        raise NotPlainError
     outputs = items[place : place + stop - start]
     if [output.call_id for output in outputs] != plain.raw_ids[start:]:
-        raise NotPlain
+        raise NotPlainError
     plain.results += map(_output, outputs)
     plain.events.append(Turn(texts or None, start, stop, thoughts, form=(sealed, named, torn)))
     return place + stop - start
@@ -125,7 +125,7 @@ def _read_turn(items: list[_Item], place: int, plain: Plain) -> int:
 
 def _read_call(item: _Item, plain: Plain) -> None:
     if item.call_id is UNSET or item.name is UNSET or item.arguments is UNSET:
-        raise NotPlain
+        raise NotPlainError
     plain.raw_ids.append(item.call_id)
     plain.names.append(item.name)
     plain.arguments.append(_arguments.decode(item.arguments))
@@ -134,7 +134,7 @@ def _read_call(item: _Item, plain: Plain) -> None:
 def _output(item: _Item) -> Content:
     output = item.output
     if item.type != "function_call_output" or output is UNSET:
-        raise NotPlain
+        raise NotPlainError
     return output if isinstance(output, str) else checked_words([part.text for part in output])
 
 
@@ -167,11 +167,11 @@ def _write(plain: Plain, events: Sequence[Event], _ways: Ways) -> list[Any]:
     items: list[Any] = []
     ids = plain.sent_ids
     texts = [write_text(arguments) for arguments in plain.arguments]
-    calls = [_FunctionCall(*call) for call in zip(ids, plain.names, texts, strict=True)]
+    calls = [_FunctionCall(i, name, text) for i, name, text in zip(ids, plain.names, texts, strict=True)]
     told = [text if isinstance(text, str) else _parts(text) for text in plain.results]
     if max(map(len, told), default=0) > OUTPUT_LIMIT:
-        raise NotPlain
-    outputs = [_FunctionOutput(*output) for output in zip(ids, told, strict=True)]
+        raise NotPlainError
+    outputs = [_FunctionOutput(i, text) for i, text in zip(ids, told, strict=True)]
     for event in events:
         if isinstance(event, Words):
             items.append(_Message("user", _parts(event.content)))
