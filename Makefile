@@ -5,6 +5,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check install -qq
 PINS   := pyproject.toml constraints.txt
+BENCH  := .venv-bench
+PEERS  := litellm llm-rosetta 'pydantic-ai-slim[anthropic]' langchain-anthropic
 
 # A virtual environment holds its own path, so a moved or copied checkout needs a new one: the stamps carry a number
 # made from the path, and are found only where they were written.
@@ -51,10 +53,8 @@ snapshots: setup ## write what every wire makes of every conversation, and inlin
 soak: setup ## the properties at length: 100,000 examples, no time limit
 	@SEGUE_SOAK=1 $(BIN)/pytest -n 2 --timeout=0 --inline-snapshot=disable tests/properties $(ARGS)
 
-bench: setup ## run each script in benchmarks/
-	@set -e; for script in benchmarks/*.py; do \
-	  if [ -e "$$script" ]; then echo "== $$script"; $(BIN)/python "$$script"; else echo "no benchmarks yet"; fi; \
-	done
+bench: $(BENCH)/ready-$(HERE) ## run each script in benchmarks/ beside its peers, in an environment of its own
+	@set -e; for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BENCH)/bin/python "$$script" $(ARGS); done
 
 pins: ## take the newest version of everything into constraints.txt
 	@rm -rf $(VENV)-pins && $(PYTHON) -m venv $(VENV)-pins
@@ -63,7 +63,7 @@ pins: ## take the newest version of everything into constraints.txt
 	@mv constraints.new constraints.txt && rm -rf $(VENV)-pins
 
 clean: ## remove all that was made: .venv, caches, builds
-	@rm -rf $(VENV) $(VENV)-pins $(OLD) dist build .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(VENV)-pins $(OLD) $(BENCH) dist build .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find src tests benchmarks docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(MADE):
@@ -90,4 +90,10 @@ $(OLD)/ready-$(HERE): $(OLD_PINS) | $(READY)-dev
 	@$(BIN)/python -m pip --disable-pip-version-check --python $(OLD)/bin/python install -qq --no-deps -r $(OLD_PINS)
 	@$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
 	  > "$$($(OLD)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/first.pth"
+	@touch $@
+
+$(BENCH)/ready-$(HERE): pyproject.toml | $(MADE)
+	@echo "installing segue and its peers into $(BENCH)"
+	@rm -rf $(BENCH) && $(PYTHON) -m venv $(BENCH)
+	@$(BENCH)/bin/python -m pip --disable-pip-version-check install -qq -e . $(PEERS)
 	@touch $@

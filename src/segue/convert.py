@@ -2,55 +2,53 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, cast, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from segue.canonical.blocks import Block, Message, Opaque, Text, ToolCall, ToolResponse, calls_of, responses_of
+from segue.canonical.blocks import Message, ToolCall
 from segue.canonical.jsontext import read_object, write
 from segue.canonical.pairing import Pairer
 from segue.canonical.request import Reply, Request
+from segue.carry import Asked, carry
 from segue.errors import InputError, RemoteProtocolError
+from segue.express import express
 from segue.models import identify
 from segue.render.demands import Policy
-from segue.render.passes import render
 from segue.render.report import Report
-from segue.render.transcript import Transcript
 from segue.wire.base import Fetch, Projection, Wire
-from segue.wire.detect import detect_source, speaks_against
-from segue.wire.formats import scheme_for
 from segue.wire.idmap import IdMap
 from segue.wire.names import NameMap, NameRule
 from segue.wire.profiles import profiled
-from segue.wire.registry import WIRES, find
-from segue.wire.tools import free_text_back
+from segue.wire.registry import find
+from segue.wire.tools import free_text_back, strict_back
 
-__all__ = ["Converted", "convert", "parse_reply", "policy_of", "say"]
+__all__ = ["Body", "Converted", "convert", "parse_reply", "policy_of"]
 
 _ANY_NAME = NameRule(allowed=r"\s\S", limit=1_000_000)
-
-_SAYS_NOTHING: tuple[object, ...] = (None, [], {}, "", False)
 
 Body = bytes | bytearray | str | Mapping[str, Any]
 
 
 class Converted:
-    """A body for the target, and what it took to make it."""
+    """A body for the target, and what it took to make it.
+
+    `body`, `data` and `_request`, and `_given`, the bytes that came in: what is not `made` follows from the others.
+    """
+
+    _given: bytes
+
+    def __init__(self, source: Wire, target: Wire, report: Report, names: NameMap, **made: Any) -> None:
+        self._source = source
+        self._target = target
+        self._names = names
+        self.report: Report = report
+        vars(self).update(made)
 
     def __repr__(self) -> str:
         return f"<Converted {self.source} → {self.target}: {len(self.report.findings)} findings>"
-
-    def __init__(self, request: Request, source: Wire, target: Wire, transcript: Transcript, said: Said) -> None:
-        self._request = request
-        self._source = source
-        self._target = target
-        self._transcript = transcript
-        self._names = said.names
-        self.body: dict[str, Any] = said.body
-        self.report: Report = said.report
 
     @property
     def source(self) -> str:
@@ -64,6 +62,15 @@ class Converted:
     def data(self) -> bytes:
         """The body as JSON."""
         return write(self.body)
+
+    @cached_property
+    def body(self) -> dict[str, Any]:
+        return read_object(self.data)[0]
+
+    @cached_property
+    def _request(self) -> Request:
+        """What was said, in canonical form."""
+        return self._source.parse_request(read_object(self._given)[0])
 
     def reply(self, data: Body) -> dict[str, Any]:
         """The target's answer in the source's form: names as the caller declared them, ids unique in its history."""
@@ -80,24 +87,18 @@ class Converted:
         if not self._source.custom_tools:
             custom = frozenset[str]()
 
+        strict = {tool.name: tool for tool in self._request.tools if tool.strict}
+
         def named(call: ToolCall) -> ToolCall:
             name = self._names.parse(call.name)
             call = call if name == call.name else msgspec.structs.replace(call, name=name)
-            return free_text_back(call, custom)
+            return strict_back(free_text_back(call, custom), strict)
 
         blocks = tuple(named(block) if isinstance(block, ToolCall) else block for block in reply.blocks)
         pairer = Pairer()
         for message in self._request.messages:
             pairer.feed(message)
         return msgspec.structs.replace(reply, blocks=pairer.feed(Message("ai", blocks)).blocks)
-
-
-class Said(msgspec.Struct, frozen=True):
-    """What a wire made of a transcript."""
-
-    body: dict[str, Any]
-    names: NameMap
-    report: Report
 
 
 def convert(
@@ -120,126 +121,28 @@ def convert(
     `source` None is told by the body's shape, then by its model's name. `model` is the target's; without one the
     body's own is kept at home and left out abroad. `profile` names a server that speaks openai-chat in its own way.
     """
-    policy = policy_of(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans)
-    value, surrogates = read_object(body)
     target_wire = find(target, argument="target")
-    source_wire = find(source, argument="source") if source is not None else WIRES[detect_source(value)]
-    if profile is not None:
-        # What a body of the same API must be mended of, the server's own rules decide.
-        home = source_wire is target_wire
-        target_wire = _with_profile(target_wire, profile)
-        source_wire = target_wire if home else source_wire
-    other = speaks_against(value, source_wire.name)
-    if other is not None:
-        raise InputError(f"this is a body of {other}, not of {source_wire.name}")
-    request = source_wire.parse_request(value)
-    report = Report(target=target)
-    if surrogates:
-        report.add("surrogate", f"{surrogates} escaped halves of a character became U+FFFD")
-    if model is None:
-        model = request.model if source_wire is target_wire else None
-        if model is None and request.model is not None:
-            report.add("model", f"the model {request.model!r} is not one of {target}: left out", subject=request.model)
-    transcript, said = say(request, target_wire, report, policy, model=model, tool_format=tool_format, fetch=fetch)
-    return Converted(request, source_wire, target_wire, transcript, said)
+    asked = Asked(
+        target=target_wire if profile is None else _with_profile(target_wire, profile),
+        source=None if source is None else find(source, argument="source"),
+        home=target_wire,
+        model=model,
+        tool_format=tool_format,
+        policy=policy_of(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans),
+        fetch=fetch,
+    )
+    if isinstance(body, bytes | bytearray) and (quick := express(given := bytes(body), asked)) is not None:
+        return Converted(quick.source, asked.target, quick.report, quick.names, data=quick.data, _given=given)
+    value, surrogates = read_object(body)
+    carried = carry(value, asked, surrogates=surrogates)
+    said = carried.said
+    return Converted(carried.source, asked.target, said.report, said.names, body=said.body, _request=carried.request)
 
 
 def _with_profile(wire: Wire, profile: str) -> Wire:
     if wire.name != "openai-chat":
         raise InputError(f"{wire.name} has no profiles; servers that speak openai-chat have", path="profile")
     return profiled(profile)
-
-
-def say(
-    request: Request,
-    wire: Wire,
-    report: Report,
-    policy: Policy,
-    *,
-    model: str | None = None,
-    tool_format: str = "auto",
-    fetch: Fetch | None = None,
-) -> tuple[Transcript, Said]:
-    """A canonical request in a wire's words."""
-    known = identify(model or wire.default_model)
-    scheme = scheme_for(wire, known, tool_format, WIRES[wire.on] if wire.on else wire)
-    report.target, report.id_scheme, report.model = wire.name, scheme.name, model
-    transcript = render(request, wire.demands(known), policy, report, model=model)
-    rule = wire.names(identify(model))
-    _report_unsaid(request, wire, report)
-    names = NameMap(rule.at_home(tool.name for tool in transcript.tools) if transcript.home else rule)
-    if transcript.home and rule.home_free:
-        for name in _free_text_names(transcript, rule):
-            names.keep(name)
-    spell: Callable[[str], str] = names.render
-    ids = IdMap.project(transcript, scheme, spell)
-    body = wire.render_request(transcript, Projection(ids, names, report, fetch))
-    for message in transcript.messages:
-        for call in calls_of(message):
-            if call.kind != "hosted":
-                report.emitted_calls.append((call.id, ids.render(call.id)))
-        for response in responses_of(message):
-            if response.call_id in ids and not response.hosted:
-                report.emitted_results.append((response.call_id, ids.render(response.call_id)))
-    for name, spelled in names.changed:
-        report.add("name", f"the tool {name!r} is called {spelled!r} there", subject=name)
-    return transcript, Said(body, names, report)
-
-
-def _free_text_names(transcript: Transcript, rule: NameRule) -> set[str]:
-    """Names that no function bears, nor a tool in a namespace."""
-    calls = [call for message in transcript.messages for call in calls_of(message)]
-    named = [(made.name, made.kind) for made in (*transcript.tools, *calls)]
-    lawful = {name for name, _ in named if 0 < len(name) <= rule.home_limit and rule.home_joint not in name}
-    free = {name for name, kind in named if kind == "custom" and name in lawful}
-    return free - {name for name, kind in named if kind == "function"}
-
-
-def _report_unsaid(request: Request, target: Wire, report: Report) -> None:
-    """What only the API that a value came from has a word for: left out elsewhere, and said so once for each key."""
-    native = request.native
-    if native is not None and native.api != target.name and native.api in WIRES:
-        for key in sorted(_unknown(native.fragment, WIRES[native.api].body_keys)):
-            report.add("dropped", f"`{key}` is not carried over to {target.name}", subject=key, fault="projection")
-    unsaid: Counter[str] = Counter()
-    items = [item for message in request.messages for item in (message, *message.blocks) if not _told_otherwise(item)]
-    for item in (*request.system, *items):
-        native = item.native
-        if native is not None and native.api != target.name and native.api in WIRES:
-            known = WIRES[native.api].item_keys
-            unsaid.update(key for fragment in _fragments(item) for key in _unknown(fragment, known))
-    for key, count in sorted(unsaid.items()):
-        report.add(
-            "dropped", f"`{key}` of {count} items is not carried over to {target.name}", subject=key, fault="projection"
-        )
-
-
-def _fragments(item: Message | Block) -> Iterator[Mapping[str, Any]]:
-    """The fragment of a value; of a text also the part that an item of its API holds it in."""
-    if item.native is None:
-        return
-    yield item.native.fragment
-    parts = item.native.fragment.get("content") if isinstance(item, Text) else None
-    if isinstance(parts, list):
-        yield from (part for part in cast("list[Any]", parts) if isinstance(part, dict))
-
-
-def _unknown(fragment: Mapping[str, Any], known: frozenset[str]) -> Iterator[str]:
-    """Keys of a fragment that say something and that nobody speaks for; `text.format` speaks for one key of `text`."""
-    for key, value in fragment.items():
-        if key in known or value in _SAYS_NOTHING:
-            continue
-        inner = frozenset(name.removeprefix(f"{key}.") for name in known if name.startswith(f"{key}."))
-        if inner and isinstance(value, dict):
-            yield from (f"{key}.{name}" for name in _unknown(cast("dict[str, Any]", value), inner))
-        else:
-            yield key
-
-
-def _told_otherwise(item: Message | Block) -> bool:
-    if isinstance(item, ToolResponse):
-        return item.hosted
-    return isinstance(item, Opaque) or (isinstance(item, ToolCall) and item.kind == "hosted")
 
 
 def parse_reply(wire: Wire, data: Body) -> Reply:

@@ -7,6 +7,7 @@ from .build import (
     PNG,
     Body,
     Case,
+    bare,
     by_model,
     declarations,
     gemini,
@@ -596,13 +597,15 @@ CASES = (
         "gemini_thinking_off",
         "gemini",
         "a budget of nothing; a response schema in Gemini's own types",
-        gemini(
-            to_model("Go."),
-            generationConfig={
-                "thinkingConfig": {"thinkingBudget": 0},
-                "responseMimeType": "application/json",
-                "responseSchema": {"type": "OBJECT", "properties": {"a": {"type": "STRING", "nullable": True}}},
-            },
+        bare(
+            gemini(
+                to_model("Go."),
+                generationConfig={
+                    "thinkingConfig": {"thinkingBudget": 0},
+                    "responseMimeType": "application/json",
+                    "responseSchema": {"type": "OBJECT", "properties": {"a": {"type": "STRING", "nullable": True}}},
+                },
+            )
         ),
         {"gemini": "gemini-2.5-flash"},
     ),

@@ -7,6 +7,7 @@ import segue
 from . import (
     content,
     deepseek,
+    dialects,
     gemini,
     ids,
     mistral,
@@ -29,6 +30,7 @@ ALL: tuple[Case, ...] = (
     *tools.CASES,
     *requests.CASES,
     *switching.CASES,
+    *dialects.CASES,
     *responses.CASES,
     *gemini.CASES,
     *mistral.CASES,
@@ -36,6 +38,5 @@ ALL: tuple[Case, ...] = (
     *qwen.CASES,
 )
 CASES = tuple(case for case in ALL if case.source in KNOWN)
-# What is still lost of some, wherever it is lost.
 BY_NAME = {case.name: case for case in ALL}
 assert len(BY_NAME) == len(ALL), "two conversations share a name"

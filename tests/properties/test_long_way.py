@@ -18,7 +18,7 @@ from segue.canonical.codec import dumps, loads
 from segue.canonical.history import History
 from segue.canonical.jsontext import write
 from segue.canonical.request import Request
-from segue.convert import say
+from segue.carry import say
 from segue.render.demands import Policy
 from segue.render.reasoning import remembering
 from segue.render.report import Report
@@ -107,6 +107,21 @@ REPLIES: dict[str, Any] = {
         ],
         "usage": {"input_tokens": 1, "output_tokens": 1},
     },
+}
+REPLIES["gemini"] = lambda calls, text: {
+    "candidates": [
+        {
+            "content": {
+                "role": "model",
+                "parts": [
+                    {"text": f"hm {text}", "thought": True},
+                    {"text": text, "thoughtSignature": "c2lnbmVkIQ=="},
+                    *({"functionCall": {"id": i, "name": n, "args": {"q": w}}} for i, n, w in calls),
+                ],
+            },
+            "finishReason": "STOP",
+        }
+    ]
 }
 REPLIES.update(dict.fromkeys(("kimi", "mistral", "deepseek", "qwen"), REPLIES["openai-chat"]))
 

@@ -289,7 +289,10 @@ def test_a_response_is_an_object_and_has_the_name_of_its_call():
 
 
 def test_a_history_begins_and_ends_with_the_user():
-    assert home({"contents": [model({"text": "hi"})]}) == [model({"text": "hi"}), user({"text": "Continue."})]
+    assert home(body(model({"text": "hi"})))[-1] == user({"text": "Continue."})
+    assert home({"contents": [model({"text": "hi"})]})[-1] == user({"text": "Continue."})
+    first = [model({"text": "hi"}), user({"text": "hello"})]
+    assert home({"contents": first}) == first
     assert home({"contents": []}) == [user({"text": "Continue."})]
     made = home({"contents": [model(call(signature=SKIP)), user(response())]})
     assert made[0] == user({"text": "[continued]"})
@@ -418,7 +421,7 @@ def test_a_signature_is_a_block_before_the_one_that_it_signs():
 
 
 def test_a_signature_goes_when_its_reasoning_goes():
-    made = home(CLI, reasoning="none")
+    made = home(CLI, reasoning="none", model=NEW)
     assert made[3]["parts"] == [
         {"text": "I look."},
         {**CLI["contents"][3]["parts"][2], "thoughtSignature": SKIP},
@@ -455,14 +458,16 @@ def test_at_home_an_unsigned_call_gets_it_too_whatever_stands_before():
     given = body(
         model({"text": "hm", "thought": True}, {"text": "x", "thoughtSignature": SIGNED}, call(1)), user(response())
     )
-    assert home(given)[1]["parts"] == [*given["contents"][1]["parts"][:2], call(1, signature=SKIP)]
+    assert home(given, model=NEW)[1]["parts"] == [*given["contents"][1]["parts"][:2], call(1, signature=SKIP)]
     assert home(given, model=OLD) == given["contents"]
+    # A body does not say its model, so it may be for an older one.
+    assert home(given) == given["contents"]
 
 
 @pytest.mark.parametrize(("signature", "stays"), [("not base64!", False), ("YWI", True), ("YR==", False), (SKIP, True)])
 def test_a_signature_that_can_not_be_decoded_is_left_out(signature: str, stays: bool):
     given = body(model(call(signature=signature)), user(response()), user({"text": "x", "thoughtSignature": signature}))
-    made = home(given)
+    made = home(given, model=NEW)
     assert made[1]["parts"][0]["thoughtSignature"] == (signature if stays else SKIP)
     assert ("thoughtSignature" in made[3]["parts"][0]) is stays
 

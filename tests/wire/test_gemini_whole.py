@@ -364,7 +364,12 @@ def test_the_choice_of_tools_from_abroad(choice: Any, config: Any):
 
 def test_what_only_gemini_has_is_reported_abroad():
     fields = {
-        "generationConfig": {"candidateCount": 2, "temperature": 1, "speechConfig": {"x": 1}},
+        "generationConfig": {
+            "candidateCount": 2,
+            "temperature": 1,
+            "speechConfig": {"x": 1},
+            "thinkingConfig": {"thinkingLevel": "LOW", "includeThoughts": True},
+        },
         "tool_config": {"retrieval_config": {"x": 1}},
         "safetySettings": [{}],
     }
@@ -372,6 +377,7 @@ def test_what_only_gemini_has_is_reported_abroad():
     assert [finding.subject for finding in made.report.of("dropped")] == [
         "generationConfig.candidateCount",
         "generationConfig.speechConfig",
+        "generationConfig.thinkingConfig.includeThoughts",
         "safetySettings",
         "tool_config.retrieval_config",
     ]

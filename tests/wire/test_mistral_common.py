@@ -41,7 +41,8 @@ def _part(part: Body) -> Body:
     match part["type"]:
         case "thinking":
             inner = part["thinking"]
-            return {**part, "thinking": inner if isinstance(inner, str) else "".join(one["text"] for one in inner)}
+            said = inner if isinstance(inner, str) else "".join(one["text"] for one in inner)
+            return {"type": "thinking", "thinking": said}
         case "document_url" | "file" | "reference":
             return {"type": "text", "text": part["type"]}
         case _:
@@ -49,8 +50,13 @@ def _part(part: Body) -> Body:
 
 
 def _message(message: Body) -> Body:
+    """A message as the package spells it: the API also takes what its own replies have, an index and a signature."""
     content = message.get("content")
-    return {**message, "content": [_part(part) for part in content]} if isinstance(content, list) else message
+    if isinstance(content, list):
+        message = {**message, "content": [_part(part) for part in content]}
+    calls = message.get("tool_calls") or []
+    unnumbered = [{key: value for key, value in call.items() if key != "index"} for call in calls]
+    return {**message, "tool_calls": unnumbered} if unnumbered else message
 
 
 def complaints(body: Body, generation: int) -> str | None:

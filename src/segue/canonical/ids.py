@@ -7,7 +7,7 @@ the same ids in any process on any day.
 from __future__ import annotations
 
 import re
-from base64 import urlsafe_b64encode
+from binascii import b2a_base64
 from collections.abc import Sequence
 from hashlib import sha256
 
@@ -15,28 +15,44 @@ from segue.canonical.blocks import ToolCall
 from segue.canonical.jsontext import write_sorted
 
 __all__ = [
+    "NO_IDS",
     "canonical_tool_id",
+    "hashed_tool_id",
+    "hashed_tool_ids",
     "is_canonical",
     "normalize_to_anthropic_tool_id",
     "normalize_to_history_tool_id",
     "normalize_to_openai_tool_id",
     "raw_id_or_none",
     "reply_key",
+    "reply_text",
     "short_hash",
+    "short_hashes",
+    "turn_key",
 ]
 
 _PREFIX = "hist_tool_"
 _WELL_FORMED = re.compile(r"hist_tool_[A-Za-z0-9_-]{1,54}")
+NO_IDS = frozenset({"", "null"})
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 
 
-def short_hash(text: str, length: int = 24) -> str:
-    """The first characters of base64url(sha256(text))."""
-    return urlsafe_b64encode(sha256(text.encode("utf-8", "surrogatepass")).digest())[:length].decode()
+def short_hash(text: str | bytes, length: int = 24) -> str:
+    """The first characters of base64url(sha256(text)); 40 at most."""
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    return b2a_base64(sha256(data).digest()[:30], newline=False)[:length].translate(_URL_SAFE).decode()
+
+
+def short_hashes(texts: Sequence[bytes], length: int) -> list[str]:
+    """`short_hash` of many texts; `length` is a multiple of four."""
+    digests = b"".join([sha256(text).digest()[: length // 4 * 3] for text in texts])
+    hashes = b2a_base64(digests).translate(_URL_SAFE).decode()
+    return [hashes[start : start + length] for start in range(0, length * len(texts), length)]
 
 
 def is_canonical(value: str | None) -> bool:
     """Whether this is a well-formed canonical id; a malformed one is a raw id like any other."""
-    return value is not None and _WELL_FORMED.fullmatch(value) is not None
+    return value is not None and value.startswith(_PREFIX) and _WELL_FORMED.fullmatch(value) is not None
 
 
 def canonical_tool_id(
@@ -58,16 +74,30 @@ def hashed_tool_id(
 ) -> str:
     """The hash, also of a raw id that is canonical itself: for its repetition in another place."""
     index = None if call_index is None else str(call_index)
-    return _PREFIX + short_hash("|".join(_escaped(part) for part in (provider, raw_id, tool_name, turn_key, index)))
+    return _PREFIX + short_hash("|".join(map(_escaped, (provider, raw_id, tool_name, turn_key, index))))
+
+
+def hashed_tool_ids(
+    provider: str, raw_ids: Sequence[str], names: Sequence[str], turn_keys: Sequence[str], indexes: Sequence[int]
+) -> list[str]:
+    """`hashed_tool_id` of many calls."""
+    columns = (raw_ids, names, turn_keys, indexes)
+    texts = [f"{provider}|{a}|{b}|{c}|{d}".encode() for a, b, c, d in zip(*columns, strict=True)]
+    joined = b"".join(texts)
+    if b"\\" in joined or joined.count(b"|") > 4 * len(texts):
+        return [hashed_tool_id(provider, *call) for call in zip(*columns, strict=True)]
+    return [_PREFIX + hashed for hashed in short_hashes(texts, 24)]
 
 
 def _escaped(part: str | None) -> str:
-    return part.replace("\\", "\\\\").replace("|", "\\|") if part else ""
+    if not part:
+        return ""
+    return part.replace("\\", "\\\\").replace("|", "\\|") if "\\" in part or "|" in part else part
 
 
 def raw_id_or_none(value: object) -> str | None:
     """The id that a wire gave: absent, null, `""` and the text `"null"` mean none."""
-    return value if isinstance(value, str) and value not in ("", "null") else None
+    return value if isinstance(value, str) and value not in NO_IDS else None
 
 
 def reply_key(calls: Sequence[ToolCall]) -> str:
@@ -76,7 +106,17 @@ def reply_key(calls: Sequence[ToolCall]) -> str:
         [call.origin.raw_id, call.name, call.arguments if call.arguments_text is None else call.arguments_text]
         for call in calls
     ]
-    return short_hash(write_sorted(parts).decode(), 16)
+    return short_hash(reply_text(parts), 16)
+
+
+def reply_text(calls: Sequence[Sequence[object]]) -> bytes:
+    """The raw id, name and arguments of each call of a reply, in the one way that they can be written down."""
+    return write_sorted(calls)
+
+
+def turn_key(reply: str, occurrence: int) -> str:
+    """The key of a turn: which reply it is of, and which of several equal ones."""
+    return f"turn-{reply}-{occurrence}"
 
 
 # Histories written before canonical ids: a prefix is exchanged and nothing else. Not part of the pipeline.

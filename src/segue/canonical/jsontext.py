@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from segue.errors import InputError
 __all__ = ["MAX_DEPTH", "parse_argument_text", "plain", "read", "read_object", "write", "write_sorted", "write_text"]
 
 MAX_DEPTH = 500
+_TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
 
 _encoder = msgspec.json.Encoder()
 _sorting_encoder = msgspec.json.Encoder(order="sorted")
@@ -57,20 +58,42 @@ def read(data: object) -> tuple[Any, int]:
         return _plain(data, "", (), counted := [0]), counted[0]
     if not buffer.strip():
         raise InputError("the input is empty; a JSON object was expected")
-    if depth_of(buffer) > MAX_DEPTH:
-        raise InputError(f"nested more than {MAX_DEPTH} levels deep")
+    value, count = _decoded(buffer)
+    if len(buffer) > 2 * MAX_DEPTH and _levels(value) > MAX_DEPTH:
+        raise InputError(_TOO_DEEP)
+    return value, count + halves
+
+
+def _decoded(buffer: bytes) -> tuple[Any, int]:
     try:
-        return _decoder.decode(buffer), halves
-    except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8: {error.reason} at byte {_first_bad_byte(buffer)}") from None
-    except (msgspec.DecodeError, RecursionError) as error:
+        return _decoder.decode(buffer), 0
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if depth_of(buffer) > MAX_DEPTH:
+            raise InputError(_TOO_DEEP) from None
+        if isinstance(error, UnicodeDecodeError):
+            raise InputError(f"not UTF-8: {error.reason} at byte {_first_bad_byte(buffer)}") from None
         mended, count = _without_lone_surrogates(buffer)
         if not count:
             raise InputError(_explained(buffer, error)) from None
     try:
-        return _decoder.decode(mended), count + halves
+        return _decoder.decode(mended), count
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(_explained(mended, error)) from None
+
+
+def _levels(value: object) -> int:
+    """How deep a value is nested."""
+    levels = 0
+    level: list[Any] = [value] if isinstance(value, dict | list) else []
+    while level:
+        levels += 1
+        level = [
+            child
+            for item in level
+            for child in cast("Iterable[Any]", item.values() if type(item) is dict else item)
+            if type(child) is dict or type(child) is list
+        ]
+    return levels
 
 
 def read_object(data: object) -> tuple[dict[str, Any], int]:
@@ -148,7 +171,7 @@ def parse_argument_text(text: str) -> tuple[Any, str | None]:
     if not text.strip():
         return {}, text
     buffer = text.encode("utf-8", "replace")
-    if depth_of(buffer) > MAX_DEPTH:
+    if len(buffer) > MAX_DEPTH and depth_of(buffer) > MAX_DEPTH:
         return None, text
     try:
         return _decoder.decode(buffer), None
@@ -181,7 +204,7 @@ def _plain(value: object, path: str, parents: tuple[int, ...], halves: list[int]
     if id(value) in parents:
         raise InputError("a value that contains itself can't be written as JSON", path=path)
     if len(parents) >= MAX_DEPTH:
-        raise InputError(f"nested more than {MAX_DEPTH} levels deep")
+        raise InputError(_TOO_DEEP)
     parents = (*parents, id(value))
     if isinstance(value, Mapping):
         members = cast("Mapping[object, object]", value)

@@ -28,9 +28,12 @@ from typing import TypeAlias
 import msgspec
 
 from segue.canonical.blocks import Block, Message, Text, ToolCall, ToolResponse, calls_of
-from segue.canonical.ids import hashed_tool_id, is_canonical, reply_key
+from segue.canonical.ids import hashed_tool_id, is_canonical, reply_key, turn_key
 
 __all__ = ["Pairer", "pair", "same_content"]
+
+
+_PAIRED = frozenset({ToolCall, ToolResponse})
 
 
 class _Slot:
@@ -53,7 +56,10 @@ def _name(block: ToolCall | ToolResponse) -> _Name:
 
 
 class _Turn:
-    """The calls of one reply. Open ones wait in queues, so that finding the next never means looking through all."""
+    """The calls of one reply. Open ones wait in queues, so that finding the next never means looking through all.
+
+    A queue is made when it is first asked for: most results find the one call that bears their id.
+    """
 
     __slots__ = ("_queues", "bearing", "key", "open", "slots")
 
@@ -62,27 +68,38 @@ class _Turn:
         self.slots: list[_Slot] = []
         self.open = 0
         self.bearing: defaultdict[_Name, list[_Slot]] = defaultdict(list)
-        self._queues: defaultdict[tuple[object, ...], deque[_Slot]] = defaultdict(deque)
+        self._queues: dict[tuple[object, ...], deque[_Slot]] = {}
 
-    def take(self, slot: _Slot) -> None:
-        name = _name(slot.call)
+    def take(self, slot: _Slot, name: _Name) -> None:
         self.slots.append(slot)
         self.open += 1
         self.bearing[name].append(slot)
-        raw_id, hosted = name
-        for queue in (name, (hosted, raw_id is None, None), (hosted, raw_id is None, slot.call.name)):
-            self._queues[queue].append(slot)
+        if self._queues:
+            raw_id, hosted = name
+            for queue in (name, (hosted, raw_id is None, None), (hosted, raw_id is None, slot.call.name)):
+                if queue in self._queues:
+                    self._queues[queue].append(slot)
 
     def waiting(self, name: _Name) -> _Slot | None:
         """The first open call of this name."""
-        return self._first(name)
+        slots = self.bearing[name]
+        if len(slots) == 1:
+            return slots[0] if slots[0].answer is None else None
+        return self._first(name, slots)
 
     def waiting_at(self, *, hosted: bool, without_id: bool, tool: str | None) -> _Slot | None:
         """The first open call with or without an id, of this tool if one is named."""
-        return self._first((hosted, without_id, tool))
 
-    def _first(self, queue: tuple[object, ...]) -> _Slot | None:
-        slots = self._queues[queue]
+        def fits(slot: _Slot) -> bool:
+            raw_id, ran = _name(slot.call)
+            return (raw_id is None) is without_id and ran is hosted and tool in (None, slot.call.name)
+
+        return self._first((hosted, without_id, tool), filter(fits, self.slots))
+
+    def _first(self, queue: tuple[object, ...], members: Iterable[_Slot]) -> _Slot | None:
+        slots = self._queues.get(queue)
+        if slots is None:
+            slots = self._queues[queue] = deque(members)
         while slots and slots[0].answer is not None:
             slots.popleft()
         return slots[0] if slots else None
@@ -109,6 +126,8 @@ class Pairer:
 
     def feed(self, message: Message) -> Message:
         """The message with ids in its calls and results, and the key of its turn."""
+        if _PAIRED.isdisjoint(map(type, message.blocks)):
+            return message
         calls = calls_of(message)
         turn = self._open_turn(message, calls) if calls else None
         blocks: list[Block] = []
@@ -129,7 +148,7 @@ class Pairer:
     def _open_turn(self, message: Message, calls: Sequence[ToolCall]) -> _Turn:
         if message.turn_key is None:
             digest = reply_key(calls)
-            turn = _Turn(f"turn-{digest}-{self._replies[digest]}")
+            turn = _Turn(turn_key(digest, self._replies[digest]))
             self._replies[digest] += 1
         else:
             turn = _Turn(message.turn_key)
@@ -148,11 +167,12 @@ class Pairer:
         self._ids.add(call_id)
         call = msgspec.structs.replace(call, id=call_id)
         slot = self._slots[call_id] = _Slot(call, turn)
-        turn.take(slot)
+        name = _name(call)
+        turn.take(slot, name)
         if not self._open_turns or self._open_turns[-1] is not turn:
             self._open_turns.append(turn)
         if raw_id is not None:
-            self._newest_bearing[_name(call)] = turn
+            self._newest_bearing[name] = turn
         return call
 
     def _resolve(self, response: ToolResponse) -> tuple[ToolResponse, str | None]:
@@ -209,6 +229,8 @@ class Pairer:
 
     def settle(self, message: Message) -> Message:
         """The message with its waiting results paired: each takes its call if that is still open, or is an orphan."""
+        if ToolResponse not in map(type, message.blocks):
+            return message
         if not any(isinstance(block, ToolResponse) and not block.call_id for block in message.blocks):
             return message
         key = message.turn_key

@@ -7,14 +7,19 @@ import msgspec
 from segue.canonical.blocks import Block, Media, Message, Opaque, Text, ToolResponse, edited
 from segue.canonical.jsontext import write_text
 from segue.render.demands import TEXTS
-from segue.render.draft import Draft
+from segue.render.draft import Draft, same_objects
 
-__all__ = ["empties", "errors", "media"]
+__all__ = ["empties", "error_text", "errors", "media"]
+
+_RESULTS: frozenset[type] = frozenset({ToolResponse})
+_SHOWN = frozenset({Media, Opaque, ToolResponse})
 
 
 def errors(draft: Draft) -> Draft:
     """Where the API has no flag for a failed call, its text says so. Made-up results say it already."""
-    if draft.demands.error_flag:
+    if draft.demands.error_flag or not any(
+        isinstance(block, ToolResponse) and block.error for message in draft.messages for block in message.blocks
+    ):
         return draft
 
     def told(_message: Message, block: Block) -> list[Block]:
@@ -28,10 +33,16 @@ def errors(draft: Draft) -> Draft:
         first, *rest = _as_text(block) or [Text("")]
         label = first.text if isinstance(first, Text) else ""
         others = rest if isinstance(first, Text) else [first, *rest]
-        said = Text(TEXTS.error.format(content=label).rstrip() if not label else TEXTS.error.format(content=label))
+        said = Text(error_text(label))
         return [edited(block, content=(said, *others), structured=msgspec.UNSET, error=False)]
 
     return draft.map_blocks(told)
+
+
+def error_text(text: str) -> str:
+    """What a failed call gave back, said as a failure."""
+    told = TEXTS.error.format(content=text)
+    return told if text else told.rstrip()
 
 
 def _as_text(response: ToolResponse) -> list[Block]:
@@ -48,6 +59,9 @@ def media(draft: Draft) -> Draft:
         if waiting and message.speaker != "tool":
             messages.append(Message("human", tuple(waiting)))
             waiting = []
+        if not waiting and _shows_nothing(message):
+            messages.append(message)
+            continue
         results: list[Block] = []
         words: list[Block] = []
         for block in message.blocks:
@@ -61,11 +75,19 @@ def media(draft: Draft) -> Draft:
         if results and words and message.speaker == "tool":
             words, waiting = [*waiting, *words], []
         blocks = (*results, *words) if message.speaker == "tool" else _in_place(message.blocks, results, words)
-        same = len(blocks) == len(message.blocks) and all(a is b for a, b in zip(blocks, message.blocks, strict=True))
-        messages.append(message if same else message.holding(blocks))
+        messages.append(message if same_objects(blocks, message.blocks) else message.holding(blocks))
     if waiting:
         messages.append(Message("human", tuple(waiting)))
     return draft.with_messages(messages)
+
+
+def _shows_nothing(message: Message) -> bool:
+    """Whether it is plain that there is nothing but words, calls, or results in words."""
+    kinds = frozenset(map(type, message.blocks))
+    if kinds != _RESULTS:
+        return kinds.isdisjoint(_SHOWN)
+    results = [block for block in message.blocks if isinstance(block, ToolResponse)]
+    return all(_SHOWN.isdisjoint(map(type, result.content or ())) for result in results)
 
 
 def _in_place(original: tuple[Block, ...], results: list[Block], words: list[Block]) -> tuple[Block, ...]:
@@ -133,9 +155,8 @@ def empties(draft: Draft) -> Draft:
     messages: list[Message] = []
     for message in draft.messages:
         if draft.demands.empty_text != "kept":
-            kept = tuple(_without_empty_parts(draft, b) for b in message.blocks if not _is_refused(draft, b))
-            same = len(kept) == len(message.blocks) and all(a is b for a, b in zip(kept, message.blocks, strict=True))
-            message = message if same else message.holding(kept)
+            kept = [_without_empty_parts(draft, b) for b in message.blocks if not _is_refused(draft, b)]
+            message = message if same_objects(kept, message.blocks) else message.holding(tuple(kept))
         if _says_nothing(draft, message):
             draft.report.add("dropped", f"an empty message of speaker {message.speaker}", subject=message.speaker)
         else:
@@ -156,8 +177,9 @@ def _without_empty_parts(draft: Draft, block: Block) -> Block:
     """A result may be empty, but not have an empty part."""
     if not isinstance(block, ToolResponse) or not block.content or _stays_empty(draft, block):
         return block
-    alone = len(block.content) == 1 and block.content[0].native is None
-    kept = tuple(part for part in block.content if alone or not (isinstance(part, Text) and not part.text))
+    if len(block.content) == 1 and block.content[0].native is None:
+        return block
+    kept = tuple(part for part in block.content if not (isinstance(part, Text) and not part.text))
     return block if len(kept) == len(block.content) else edited(block, content=kept)
 
 
@@ -165,6 +187,8 @@ def _says_nothing(draft: Draft, message: Message) -> bool:
     if not message.blocks:
         intact = message.native is not None and message.native.intact and draft.at_home(message)
         return not (intact and message.speaker in draft.demands.empty_messages)
+    if not isinstance(message.blocks[0], Text):
+        return False
     if not all(isinstance(block, Text) and not block.text.strip() for block in message.blocks):
         return False
     if all(_stays_empty(draft, block) for block in message.blocks):

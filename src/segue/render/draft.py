@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import is_
 from typing import TypeGuard
 
 import msgspec
@@ -13,7 +14,7 @@ from segue.canonical.request import Options, Reasoning, Request, Tool
 from segue.render.demands import Demands, Policy
 from segue.render.report import Report
 
-__all__ = ["Draft", "loose_ids", "regrouped", "runs", "thinks"]
+__all__ = ["Draft", "loose_ids", "regrouped", "runs", "same_objects", "thinks"]
 
 
 class Draft(Struct, frozen=True):
@@ -67,9 +68,7 @@ class Draft(Struct, frozen=True):
     def with_messages(self, messages: Iterable[Message]) -> Draft:
         """The draft with these messages; itself if they are the ones it has."""
         made = tuple(messages)
-        if len(made) == len(self.messages) and all(a is b for a, b in zip(made, self.messages, strict=True)):
-            return self
-        return msgspec.structs.replace(self, messages=made)
+        return self if same_objects(made, self.messages) else msgspec.structs.replace(self, messages=made)
 
     def with_options(self, **changes: object) -> Draft:
         return msgspec.structs.replace(self, options=msgspec.structs.replace(self.options, **changes))
@@ -81,9 +80,12 @@ class Draft(Struct, frozen=True):
 
 def _mapped(message: Message, change: Callable[[Message, Block], Iterable[Block]]) -> Message:
     blocks = tuple(made for block in message.blocks for made in change(message, block))
-    if len(blocks) == len(message.blocks) and all(a is b for a, b in zip(blocks, message.blocks, strict=True)):
-        return message
-    return message.holding(blocks)
+    return message if same_objects(blocks, message.blocks) else message.holding(blocks)
+
+
+def same_objects(some: Sequence[object], others: Sequence[object]) -> bool:
+    """Whether two sequences hold the very same things."""
+    return len(some) == len(others) and all(map(is_, some, others))
 
 
 def loose_ids(draft: Draft) -> frozenset[str]:
@@ -132,4 +134,4 @@ def runs(messages: Iterable[Message], together: Callable[[Message, Message], boo
 
 
 def thinks(message: Message) -> bool:
-    return any(isinstance(block, Thinking) for block in message.blocks)
+    return Thinking in map(type, message.blocks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import msgspec
 
@@ -16,6 +16,8 @@ from segue.render.reasoning import keeps_reasoning, unnamed
 
 __all__ = ["complete", "hosted", "orphans", "place", "settle", "speakers"]
 
+_RESULTS: frozenset[type] = frozenset({ToolResponse})
+_OTHERS = frozenset({ToolCall, Thinking, ToolResponse})
 _RANK: dict[State, int] = {"complete": 0, "error": 1, "cancelled": 2, "interrupted": 3}
 
 
@@ -31,11 +33,22 @@ def speakers(draft: Draft) -> Draft:
 
     made: list[Message] = []
     for message in _one_reply_a_turn(draft):
+        if _is_of_one(message):
+            made.append(message)
+            continue
         pieces = parts(message)
         if len(pieces) > 1 or pieces[0] is not message:
             draft.report.add("moved", "calls, reasoning or results stood in a message of somebody else")
         made += pieces
     return draft.with_messages(made)
+
+
+def _is_of_one(message: Message) -> bool:
+    """Whether it is plain that who said a message said all that is in it."""
+    kinds = frozenset(map(type, message.blocks))
+    if message.speaker != "tool":
+        return kinds.isdisjoint(_RESULTS if message.speaker == "ai" else _OTHERS)
+    return kinds == _RESULTS and not any(block.hosted for block in message.blocks if isinstance(block, ToolResponse))
 
 
 def _one_reply_a_turn(draft: Draft) -> Iterator[Message]:
@@ -66,7 +79,8 @@ def _speaker(block: Block, message: Message) -> str:
 
 def hosted(draft: Draft) -> Draft:
     """What a provider ran itself stays as it is at home; abroad policy decides what becomes of it."""
-    abroad = _ran_abroad(draft)
+    ran = any(_hosted_id(block) for message in draft.messages for block in message.blocks)
+    abroad = _ran_abroad(draft) if ran else None
     if not abroad:
         return draft
     if draft.policy.hosted == "pair":
@@ -222,8 +236,13 @@ def _why_not(block: ToolResponse, best: ToolResponse) -> str:
     return f"another result, {state_of(block)}, beside one that is {state_of(best)}"
 
 
-def _client_responses(draft: Draft) -> Iterator[ToolResponse]:
-    return (block for message in draft.messages for block in message.blocks if draft.pairs_result(block))
+def _client_responses(draft: Draft) -> list[ToolResponse]:
+    return [
+        block
+        for message in draft.messages
+        for block in message.blocks
+        if isinstance(block, ToolResponse) and draft.pairs_result(block)
+    ]
 
 
 def orphans(draft: Draft) -> Draft:
@@ -234,10 +253,13 @@ def orphans(draft: Draft) -> Draft:
         elsewhere = _answers_elsewhere(draft)
     elif draft.request.continues is not None:
         draft.report.add("dropped", f"this body goes on from {draft.request.continues}, which it does not hold")
-    known = called | draft.loose | elsewhere
+    given = [block for message in draft.messages for block in message.blocks if isinstance(block, ToolResponse)]
+    lost = {response.call_id for response in given} - called - draft.loose - elsewhere
+    if not lost:
+        return draft
 
     def is_orphan(block: Block) -> bool:
-        return isinstance(block, ToolResponse) and block.call_id not in known
+        return isinstance(block, ToolResponse) and block.call_id in lost
 
     messages: list[Message] = []
     for message in draft.messages:
@@ -284,6 +306,8 @@ def _orphan(draft: Draft, response: ToolResponse) -> list[Block]:
 def complete(draft: Draft) -> Draft:
     """Every call gets a result: a made-up one where none was recorded."""
     answered = {response.call_id for response in _client_responses(draft)}
+    if all(call.id in answered for message in draft.messages for call in _client_calls(draft, message)):
+        return draft
     last = max((i for i, message in enumerate(draft.messages) if message.speaker != "tool"), default=-1)
     messages: list[Message] = []
     for position, message in enumerate(draft.messages):
@@ -309,6 +333,8 @@ def place(draft: Draft) -> Draft:
     """Results stand right behind their calls. Turns that are lawful as they stand are not touched."""
     loose: dict[int, list[ToolCall]] = {}
     responses = {response.call_id: response for response in _client_responses(draft)}
+    if _all_in_place(draft, responses.keys()):
+        return draft
     places = {} if draft.demands.adjacent else _places(draft)
     for start, stop in _reply_runs(draft):
         asked = {
@@ -333,8 +359,27 @@ def place(draft: Draft) -> Draft:
     return draft.with_messages(messages)
 
 
+def _all_in_place(draft: Draft, answered: Collection[str]) -> bool:
+    """Whether each reply is at once followed by exactly its results, in order."""
+    waiting: list[str] = []
+    for message in draft.messages:
+        if message.speaker == "tool" and waiting:
+            found = [block.call_id for block in message.blocks if isinstance(block, ToolResponse)]
+            heads = message.blocks[: len(found)]
+            if found != waiting[: len(found)] or not all(isinstance(block, ToolResponse) for block in heads):
+                return False
+            del waiting[: len(found)]
+            if waiting and len(found) < len(message.blocks):
+                return False
+        elif waiting or message.speaker == "tool":
+            return False
+        elif message.speaker == "ai":
+            waiting = [call.id for call in _client_calls(draft, message) if call.id in answered]
+    return not waiting
+
+
 def _client_calls(draft: Draft, message: Message) -> list[ToolCall]:
-    return [block for block in message.blocks if draft.pairs_call(block)]
+    return [block for block in message.blocks if isinstance(block, ToolCall) and draft.pairs_call(block)]
 
 
 def _reply_runs(draft: Draft) -> Iterator[tuple[int, int]]:

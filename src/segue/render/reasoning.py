@@ -36,6 +36,7 @@ from segue.render.draft import Draft, thinks
 from segue.render.transcript import Transcript
 
 __all__ = [
+    "PLACEHOLDER",
     "bound",
     "keeps_reasoning",
     "open_exchange",
@@ -48,6 +49,7 @@ __all__ = [
 ]
 
 
+PLACEHOLDER = "a placeholder for reasoning that is not to be had"
 _NOT_OWN = "reasoning of {whose} can't go to {api}: left out"
 _DETACHED = "reasoning of {whose} without what was made with it: left out"
 _UNBOUND = "what came before this reasoning of {whose} has changed, and it is bound to that: left out"
@@ -198,7 +200,7 @@ def placeholders(draft: Draft) -> Draft:
         return _with_placeholder(message, at, call.id)
 
     def _with_placeholder(message: Message, at: int, call_id: str | None) -> Message:
-        draft.report.add("reasoning", "a placeholder for reasoning that is not to be had", call_id=call_id)
+        draft.report.add("reasoning", PLACEHOLDER, call_id=call_id)
         made = Thinking("" if signature else TEXTS.no_reasoning, signature or None, origin=origin)
         return message.holding((*message.blocks[:at], made, *message.blocks[at:]))
 

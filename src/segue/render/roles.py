@@ -10,7 +10,9 @@ from segue.canonical.blocks import Block, Message, Text, Thinking, ToolCall, Too
 from segue.render.demands import TEXTS
 from segue.render.draft import Draft, runs, thinks
 
-__all__ = ["bridges", "ends", "grouping", "merging", "system_text"]
+__all__ = ["BRIDGE", "bridges", "ends", "grouping", "merging", "system_text"]
+
+BRIDGE = "a bridge between a result and the user's words"
 
 
 def system_text(draft: Draft) -> Draft:
@@ -116,7 +118,9 @@ def merging(draft: Draft) -> Draft:
     the target refuses it."""
     if draft.demands.alternation == "free":
         return draft
-    found = runs(draft.messages, lambda last, message: _one_role(draft, last, message))
+    found = list(runs(draft.messages, lambda last, message: _one_role(draft, last, message)))
+    if any(len(run) > 1 and all(draft.at_home(message) for message in run) for run in found):
+        draft.report.add("moved", "neighbours of one role were made one message")
     return draft.with_messages(map(_joined, found))
 
 
@@ -156,7 +160,7 @@ def bridges(draft: Draft) -> Draft:
             message = _as_words(draft, message)
         # MIS-07
         if before == "tool" and message.speaker == "human" and demands.bridge:
-            draft.report.add("inserted", "a bridge between a result and the user's words")
+            draft.report.add("inserted", BRIDGE)
             messages.append(_words("ai", TEXTS.bridge))
         messages.append(message)
     return draft.with_messages(messages)
@@ -180,7 +184,8 @@ def _beginning(draft: Draft) -> Draft:
     checked = head == 0 and not draft.demands.first_calls and draft.request.continues is None
     bare = checked and any(draft.pairs_call(block) for block in first.blocks)
     # MIS-15
-    lawful = draft.at_home(first) and not bare and not (checked and len(draft.messages) == 1)
+    alone = checked and len(draft.messages) == 1 and draft.demands.ending == "marked"
+    lawful = draft.at_home(first) and not bare and not alone
     if first.speaker == "human" or lawful:
         return draft
     draft.report.add("inserted", "a user's word at the beginning")
@@ -242,11 +247,13 @@ def _with_human(draft: Draft) -> Draft:
 
 def _marked(draft: Draft) -> Draft:
     """A mark for the beginning of an answer stands at the end and nowhere else (MIS-14)."""
-    if draft.demands.ending != "marked" or not any(message.prefill for message in draft.messages[:-1]):
+    marked = [message.prefill and draft.at_home(message) for message in draft.messages]
+    if draft.demands.ending != "marked" or not any(marked[:-1]):
         return draft
     draft.report.add("adjusted", "what is not at the end is no beginning of an answer: its mark is left out")
     *before, last = draft.messages
-    return draft.with_messages((*(_unmarked(message) if message.prefill else message for message in before), last))
+    kept = (_unmarked(message) if mark else message for message, mark in zip(before, marked, strict=False))
+    return draft.with_messages((*kept, last))
 
 
 def _unmarked(message: Message) -> Message:

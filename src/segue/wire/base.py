@@ -15,6 +15,7 @@ from segue.render.demands import Demands
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.idmap import IdMap, IdScheme
+from segue.wire.lane import Lane
 from segue.wire.names import NameMap, NameRule
 
 __all__ = ["ApiError", "Fetch", "Projection", "Wire"]
@@ -72,3 +73,5 @@ class Wire:
     """Whether calls with free text exist there."""
     on: str | None = None
     """The wire that a dialect is spoken on."""
+    lane: Lane | None = None
+    """How plain conversations are read and written without the long way."""

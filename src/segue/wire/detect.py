@@ -63,10 +63,14 @@ def detect_source(body: Mapping[str, Any]) -> str:
 
 def speaks_against(body: Mapping[str, Any], api: str) -> str | None:
     """The wire that a body certainly is of, where that is not the one it is said to be of."""
-    root = _root(body)
-    found = {root} if root is not None else set(_signs(body))
     spoken = api if api in _SHAPES else "openai-chat"
-    return None if spoken in found else next(iter(sorted(found)), None)
+    found: set[str] = set()
+    root = _root(body)
+    for sign in _signs(body) if root is None else (root,):
+        if sign == spoken:
+            return None
+        found.add(sign)
+    return min(found, default=None)
 
 
 def _root(body: Mapping[str, Any]) -> str | None:
@@ -85,13 +89,13 @@ def _hints(body: Mapping[str, Any]) -> Iterator[str]:
 
 def _signs(body: Mapping[str, Any]) -> Iterator[str]:
     """One name for each thing that only one wire says."""
-    for message in _objects(body.get("messages")):
-        yield from _message_signs(message)
     for tool in _objects(body.get("tools")):
         if "input_schema" in tool:
             yield "anthropic"
         elif isinstance(tool.get("function"), dict):
             yield "openai-chat"
+    for message in _objects(body.get("messages")):
+        yield from _message_signs(message)
 
 
 def _message_signs(message: Mapping[str, Any]) -> Iterator[str]:

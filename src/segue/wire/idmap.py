@@ -8,20 +8,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import cache
 from hashlib import sha256
 from string import ascii_letters, digits
+from typing import Protocol
 
 from msgspec import Struct
 
 from segue.canonical.blocks import Message, ToolCall, calls_of
 from segue.canonical.ids import is_canonical, raw_id_or_none, short_hash
+from segue.canonical.plain import NotPlainError, Plain
 from segue.errors import ProjectionError
 from segue.render.transcript import Transcript
 
-__all__ = ["IdMap", "IdScheme", "kimi_scheme", "mistral_scheme", "nine_characters", "prefix_scheme"]
+__all__ = ["IdMap", "IdScheme", "Named", "kimi_scheme", "mistral_scheme", "nine_characters", "prefix_scheme"]
 
 _CANONICAL_PREFIX = "hist_tool_"
+_HASHED = 24
 _ALPHANUMERIC = ascii_letters + digits
+_NINE = len(_ALPHANUMERIC) ** 9
+_PAIRS = [first + second for second in _ALPHANUMERIC for first in _ALPHANUMERIC]
+
+_compiled = cache(re.compile)
+
+
+class Named(Protocol):
+    """A call as far as its id goes."""
+
+    @property
+    def id(self) -> str: ...
+
+
+class _Named(Struct, frozen=True, gc=False):
+    id: str
 
 
 class IdScheme(Struct, frozen=True):
@@ -29,12 +48,14 @@ class IdScheme(Struct, frozen=True):
 
     name: str
     lawful: str
-    make: Callable[[ToolCall, str, int, int], str]
+    make: Callable[[Named, str, int, int], str]
     counts: bool = False
     """Whether ids hold an index: then an index that is taken counts up, whatever the name."""
+    prefix: str | None = None
+    """Where all there is to an id is this and the suffix of a hashed canonical id."""
 
     def takes(self, raw_id: str) -> bool:
-        return re.fullmatch(self.lawful, raw_id) is not None
+        return _compiled(self.lawful).fullmatch(raw_id) is not None
 
 
 def _suffix(call_id: str) -> str:
@@ -44,7 +65,7 @@ def _suffix(call_id: str) -> str:
 def prefix_scheme(name: str, prefix: str, *, limit: int, lawful: str) -> IdScheme:
     """`prefix` and the canonical suffix; a hash of the suffix where that is too long."""
 
-    def make(call: ToolCall, _spelled: str, _ordinal: int, salt: int) -> str:
+    def make(call: Named, _spelled: str, _ordinal: int, salt: int) -> str:
         suffix = _suffix(call.id)
         if salt:
             suffix = short_hash(f"{suffix}|{salt}")
@@ -52,13 +73,14 @@ def prefix_scheme(name: str, prefix: str, *, limit: int, lawful: str) -> IdSchem
             suffix = short_hash(suffix)
         return prefix + suffix
 
-    return IdScheme(name, lawful, make)
+    whole = len(prefix) + _HASHED <= limit
+    return IdScheme(name, lawful, make, prefix=prefix if whole else None)
 
 
 def kimi_scheme() -> IdScheme:
     """`functions.{tool}:{index}`, the index counted over the whole transcript (KIM-01)."""
 
-    def make(_call: ToolCall, spelled: str, ordinal: int, salt: int) -> str:
+    def make(_call: Named, spelled: str, ordinal: int, salt: int) -> str:
         return f"functions.{spelled}:{ordinal + salt}"
 
     return IdScheme("kimi", r"(?:functions\.)?[a-zA-Z0-9_-]+:\d+", make, counts=True)
@@ -67,7 +89,7 @@ def kimi_scheme() -> IdScheme:
 def mistral_scheme(*, lawful: str = r"[a-zA-Z0-9]{9}") -> IdScheme:
     """Nine letters and digits (MIS-01); some models take others of their own back (MIS-02)."""
 
-    def make(call: ToolCall, _spelled: str, _ordinal: int, salt: int) -> str:
+    def make(call: Named, _spelled: str, _ordinal: int, salt: int) -> str:
         return nine_characters(f"{call.id}|{salt}")
 
     return IdScheme("mistral", lawful, make)
@@ -75,12 +97,12 @@ def mistral_scheme(*, lawful: str = r"[a-zA-Z0-9]{9}") -> IdScheme:
 
 def nine_characters(text: str) -> str:
     """Nine letters and digits from a hash of the text."""
-    number = int.from_bytes(sha256(text.encode("utf-8", "replace")).digest(), "big")
+    number = int.from_bytes(sha256(text.encode("utf-8", "replace")).digest(), "big") % _NINE
     made = ""
-    for _ in range(9):
-        number, place = divmod(number, len(_ALPHANUMERIC))
-        made += _ALPHANUMERIC[place]
-    return made
+    for _ in range(4):
+        number, place = divmod(number, len(_PAIRS))
+        made += _PAIRS[place]
+    return made + _ALPHANUMERIC[number]
 
 
 class IdMap:
@@ -116,6 +138,8 @@ class IdMap:
     def add_messages(self, messages: Iterable[Message], spell: Callable[[str], str]) -> None:
         for message in messages:
             calls = calls_of(message)
+            if not calls:
+                continue
             in_turn: set[str] = set()
             for call in calls:
                 in_turn.add(self.assign(call, spell(call.name), in_turn))
@@ -136,21 +160,25 @@ class IdMap:
     def _own(self, call: ToolCall, spelled: str, in_turn: set[str]) -> str | None:
         """The provider's own id where policy, the target and uniqueness allow it."""
         at_home = call.origin.provider == self._provider
+        if self._policy == "canonical" or not (at_home or self._policy == "native"):
+            return None
         # An item's own id is no id to meet on; only a text that stood in such an id's place is.
         stood = call.origin.item_id if raw_id_or_none(call.origin.item_id) is None else None
         raw_id = call.origin.raw_id or (stood if at_home else None)
-        if raw_id is None or self._policy == "canonical" or not self._scheme.takes(raw_id):
-            return None
-        if not at_home and self._policy != "native":
-            return None
-        if self._scheme.counts and raw_id.removeprefix("functions.").rsplit(":", 1)[0] != spelled:
+        if raw_id is None or not self._keeps(raw_id, spelled):
             return None
         if self._free and at_home:
             return raw_id
         taken = in_turn if self._repeats and at_home else self._taken
         return None if raw_id in taken else raw_id
 
-    def _made(self, call: ToolCall, spelled: str, ordinal: int) -> str:
+    def _keeps(self, raw_id: str, spelled: str) -> bool:
+        """Whether an id of the provider's own kind is lawful for a tool of this name."""
+        if not self._scheme.takes(raw_id):
+            return False
+        return not self._scheme.counts or raw_id.removeprefix("functions.").rsplit(":", 1)[0] == spelled
+
+    def _made(self, call: Named, spelled: str, ordinal: int) -> str:
         if self._scheme.counts:
             index = max(ordinal, self._first_free)
             while index in self._indexes:
@@ -163,6 +191,25 @@ class IdMap:
             if made not in self._taken:
                 return made
         raise ProjectionError(f"no {self._scheme.name} id could be made for {call.id}")
+
+    def assign_plain(self, plain: Plain, provider: str) -> list[str]:
+        """The ids of a plain conversation: its raw ids are all different, so either all are kept or none is."""
+        if self._policy == "native" or (self._policy == "auto" and provider == self._provider):
+            raw_ids = [raw_id for raw_id in plain.raw_ids if raw_id is not None]
+            if raw_ids:
+                if not all(map(self._keeps, raw_ids, plain.names)):
+                    raise NotPlainError
+                return raw_ids
+        if (prefix := self._scheme.prefix) is not None:
+            return [prefix + call_id[len(_CANONICAL_PREFIX) :] for call_id in plain.ids]
+        for ordinal, (call_id, name) in enumerate(zip(plain.ids, plain.names, strict=True)):
+            self._taken.add(made := self._made(_Named(call_id), name, ordinal))
+            self._out[call_id] = made
+        return list(self._out.values())
+
+    def anew(self) -> IdMap:
+        """A map of the same kind with nothing in it."""
+        return IdMap(self._scheme, provider=self._provider, policy=self._policy, repeats=self._repeats, free=self._free)
 
     def render(self, call_id: str) -> str:
         """The target's id of a call that was assigned one."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 from msgspec import Struct
 
@@ -55,7 +56,7 @@ class NameRule(Struct, frozen=True):
         return self._projected(name)
 
     def _projected(self, name: str) -> str:
-        if re.fullmatch(rf"(?=[{self.first or self.allowed}])[{self.allowed}]{{1,{self.limit}}}", name):
+        if _lawful(self.first or self.allowed, self.allowed, self.limit).fullmatch(name):
             return name
         readable = re.sub(rf"[^{self.allowed}]", "_", name)
         if self.first and readable and not re.match(f"[{self.first}]", readable):
@@ -63,6 +64,11 @@ class NameRule(Struct, frozen=True):
         readable = readable[: self.limit - _HASH - 1]
         digest = re.sub("[^a-z0-9]", "0", short_hash(name, _HASH).lower())
         return f"{readable or 'tool'}_{digest}"
+
+
+@cache
+def _lawful(first: str, allowed: str, limit: int) -> re.Pattern[str]:
+    return re.compile(rf"(?=[{first}])[{allowed}]{{1,{limit}}}")
 
 
 class NameMap:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from segue.models import Model
 from segue.render.demands import Demands
 from segue.wire.anthropic.items import API, ITEM_KEYS
+from segue.wire.anthropic.plain import ANTHROPIC_LANE
 from segue.wire.anthropic.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.anthropic.request import BODY_KEYS, parse_request, render_request
 from segue.wire.anthropic.traits import DEFAULT_MODEL, traits_of
@@ -93,4 +94,5 @@ ANTHROPIC = Wire(
     render_error=render_error,
     body_keys=BODY_KEYS,
     item_keys=ITEM_KEYS,
+    lane=ANTHROPIC_LANE,
 )

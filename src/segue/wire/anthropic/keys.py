@@ -24,4 +24,4 @@ _KEYS: dict[str, frozenset[str]] = {
 def unknown_keys(block: JsonObject, kind: str) -> frozenset[str]:
     """Keys of a block that blocks of this type do not have."""
     known = _KEYS.get(kind)
-    return frozenset() if known is None else frozenset(block.keys() - known)
+    return frozenset() if known is None or known.issuperset(block) else frozenset(block.keys() - known)

@@ -11,17 +11,14 @@ from segue.canonical.request import Options, ResponseFormat
 from segue.models import Model
 from segue.render.demands import Demands
 from segue.render.report import Report
-from segue.wire.idmap import IdScheme, prefix_scheme
+from segue.wire.idmap import prefix_scheme
 from segue.wire.openai_chat import make_wire
 from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning
+from segue.wire.schema import rules as schema_rules
 
 __all__ = ["DEEPSEEK"]
 
 _IDS = prefix_scheme("deepseek", "call_", limit=64, lawful=r"[\s\S]+")
-
-
-def _ids(_model: Model) -> IdScheme:
-    return _IDS
 
 
 def _demands(model: Model) -> Demands:
@@ -65,7 +62,7 @@ DEEPSEEK = make_wire(
         title="DeepSeek",
         default_model="deepseek-chat",
         demands=_demands,
-        ids=_ids,
+        ids=lambda _model: _IDS,
         tool_format="deepseek",
         reasoning_key="reasoning_content",
         reasoning_option="graded",
@@ -75,6 +72,7 @@ DEEPSEEK = make_wire(
         stop_limit=16,
         empty_tools=False,
         hosted_tools=False,
+        schemas=schema_rules.DEEPSEEK,
         adjust=_adjusted,
     )
 )

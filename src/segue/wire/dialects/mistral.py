@@ -9,9 +9,10 @@ from segue.models import Model
 from segue.render.demands import Demands
 from segue.render.report import Report
 from segue.wire.effort import effort_of
-from segue.wire.idmap import IdScheme, mistral_scheme
+from segue.wire.idmap import mistral_scheme
 from segue.wire.openai_chat import make_wire
 from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning, is_off, left_out
+from segue.wire.schema import rules as schema_rules
 
 __all__ = ["MISTRAL"]
 
@@ -37,10 +38,6 @@ _KEYS = {
 _PARTS = "text document_url reference file resource resource_link"
 _SENSES = "image_url input_audio"
 _MORE_PARTS = {"system": "thinking input_audio", "assistant": "thinking", "user": _SENSES, "tool": _SENSES}
-
-
-def _ids(_model: Model) -> IdScheme:
-    return _IDS
 
 
 def _reasons(model: Model) -> bool:
@@ -98,7 +95,7 @@ MISTRAL = make_wire(
         title="Mistral",
         default_model="mistral-medium-latest",
         demands=_demands,
-        ids=_ids,
+        ids=lambda _model: _IDS,
         tool_format="mistral",
         reasoning_parts=True,
         prefill_key="prefix",
@@ -115,6 +112,7 @@ MISTRAL = make_wire(
         part_types={role: frozenset(f"{_PARTS} {more}".split()) for role, more in _MORE_PARTS.items()},
         error_finish="error",
         flat_errors=True,
+        schemas=schema_rules.MISTRAL,
         adjust=_adjusted,
     )
 )

@@ -15,20 +15,17 @@ from segue.models import Model
 from segue.render.demands import Demands
 from segue.render.report import Report
 from segue.wire.effort import budget_of
-from segue.wire.idmap import IdScheme, prefix_scheme
+from segue.wire.idmap import prefix_scheme
 from segue.wire.names import NameRule
 from segue.wire.openai_chat import make_wire
 from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning, is_off, left_out
+from segue.wire.schema import rules as schema_rules
 
 __all__ = ["QWEN"]
 
 _IDS = prefix_scheme("qwen", "call_", limit=64, lawful=r"[\s\S]+")
 # More than any model takes is refused; not to say it means as much as there is.
 _MOST_THINKING = 32_768
-
-
-def _ids(_model: Model) -> IdScheme:
-    return _IDS
 
 
 def _names(_model: Model) -> NameRule:
@@ -101,7 +98,7 @@ QWEN = make_wire(
         title="Alibaba Qwen (DashScope)",
         default_model="qwen-plus",
         demands=_demands,
-        ids=_ids,
+        ids=lambda _model: _IDS,
         tool_format="qwen",
         names=_names,
         reasoning_key="reasoning_content",
@@ -112,6 +109,7 @@ QWEN = make_wire(
         media=frozenset({"image", "video"}),
         max_temperature=1.99,
         option_keys={"top_k": "top_k", "user": None},
+        schemas=schema_rules.QWEN,
         adjust=_adjusted,
     )
 )

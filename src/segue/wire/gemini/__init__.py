@@ -5,8 +5,10 @@ from __future__ import annotations
 from segue.models import Model
 from segue.render.demands import Demands
 from segue.wire.base import Wire
-from segue.wire.gemini.items import API, CODE_EXECUTION, ITEM_KEYS
+from segue.wire.gemini.hosted import CODE_EXECUTION
+from segue.wire.gemini.items import API, ITEM_KEYS
 from segue.wire.gemini.media import BASE64
+from segue.wire.gemini.plain import GEMINI_LANE, POSITION
 from segue.wire.gemini.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.gemini.request import BODY_KEYS, parse_request, render_request
 from segue.wire.gemini.traits import DEFAULT_MODEL, PLACEHOLDER, traits_of
@@ -19,7 +21,7 @@ __all__ = ["GEMINI", "demands"]
 _LAWFUL_ID = r"[\s\S]+"
 _IDS = prefix_scheme(API, "call_", limit=64, lawful=_LAWFUL_ID)
 # Where ids are not written, the same ones tell calls apart for whoever reads the report.
-_POSITIONS = prefix_scheme("position", "call_", limit=64, lawful=_LAWFUL_ID)
+_POSITIONS = prefix_scheme(POSITION, "call_", limit=64, lawful=_LAWFUL_ID)
 _SEEN = frozenset({"image", "audio", "video", "document"})
 
 
@@ -97,4 +99,5 @@ GEMINI = Wire(
     render_error=render_error,
     body_keys=BODY_KEYS,
     item_keys=ITEM_KEYS,
+    lane=GEMINI_LANE,
 )

@@ -28,7 +28,6 @@ from segue.canonical.blocks import (
     ToolResponse,
     text_of,
 )
-from segue.canonical.ids import raw_id_or_none
 from segue.canonical.jsontext import parse_argument_text, write_text
 from segue.errors import InputError
 from segue.render.demands import TEXTS
@@ -43,6 +42,7 @@ from segue.wire.gemini.fields import (
     spelled,
     text_at,
 )
+from segue.wire.gemini.hosted import HOSTED_READERS, origin_of
 from segue.wire.gemini.keys import FIELDS
 from segue.wire.gemini.media import API, BASE64, media_part, parse_file, parse_inline, unsupported
 from segue.wire.gemini.results import fenced, parse_content, render_content
@@ -51,7 +51,6 @@ from segue.wire.tools import render_arguments_object
 
 __all__ = [
     "API",
-    "CODE_EXECUTION",
     "ITEM_KEYS",
     "members_of",
     "own_fragment",
@@ -124,13 +123,6 @@ def _parse_text(part: JsonObject, _model: str | None) -> Block:
     return Text(text_at(part, "text") or "", native=Native(API, part))
 
 
-def _origin(inner: JsonObject, model: str | None) -> Origin:
-    given = needed_text(inner, "id")
-    raw_id = raw_id_or_none(given)
-    stood = given if raw_id is None and given else None
-    return Origin(API, model, raw_id, stood, "synthetic" if raw_id is None else "natural")
-
-
 def _parse_arguments(given: Any) -> tuple[Any, str | None, bool]:
     """Value, exact text where that is not JSON, and whether this is the object that the API wants (GEM-14)."""
     if isinstance(given, str):
@@ -145,7 +137,7 @@ def _parse_call(part: JsonObject, model: str | None) -> Block:
         needed_text(inner, "name") or "",
         arguments,
         arguments_text=text,
-        origin=_origin(inner, model),
+        origin=origin_of(inner, model),
         native=Native(API, part, intact),
     )
 
@@ -159,61 +151,8 @@ def _parse_response(part: JsonObject, model: str | None) -> Block:
         structured=structured,
         error=failed,
         is_complete=True,
-        origin=_origin(inner, model),
+        origin=origin_of(inner, model),
         native=Native(API, part, intact),
-    )
-
-
-CODE_EXECUTION = "code_execution"
-
-
-def _parse_code(part: JsonObject, model: str | None) -> Block:
-    inner = object_of(look(part, "executableCode"), spelled(part, "executableCode"))
-    arguments = {key: value for key, value in inner.items() if key != "id"}
-    return ToolCall(CODE_EXECUTION, arguments, kind="hosted", origin=_origin(inner, model), native=Native(API, part))
-
-
-def _parse_code_result(part: JsonObject, model: str | None) -> Block:
-    inner = object_of(look(part, "codeExecutionResult"), spelled(part, "codeExecutionResult"))
-    output = needed_text(inner, "output")
-    return ToolResponse(
-        name=CODE_EXECUTION,
-        content=(Text(output),) if output else (),
-        error=look(inner, "outcome") not in (None, "OUTCOME_OK", "OUTCOME_UNSPECIFIED"),
-        is_complete=True,
-        hosted=True,
-        origin=_origin(inner, model),
-        native=Native(API, part),
-    )
-
-
-def _server_tool(inner: JsonObject) -> str:
-    return (needed_text(inner, "toolType") or "server_tool").lower()
-
-
-def _parse_server_call(part: JsonObject, model: str | None) -> Block:
-    inner = object_of(look(part, "toolCall"), spelled(part, "toolCall"))
-    arguments = look(inner, "args")
-    return ToolCall(
-        _server_tool(inner),
-        {} if arguments is None else arguments,
-        kind="hosted",
-        origin=_origin(inner, model),
-        native=Native(API, part),
-    )
-
-
-def _parse_server_result(part: JsonObject, model: str | None) -> Block:
-    inner = object_of(look(part, "toolResponse"), spelled(part, "toolResponse"))
-    given = look(inner, "response")
-    return ToolResponse(
-        name=_server_tool(inner),
-        content=(),
-        structured=UNSET if given is None else given,
-        is_complete=True,
-        hosted=True,
-        origin=_origin(inner, model),
-        native=Native(API, part),
     )
 
 
@@ -224,10 +163,7 @@ _READERS: dict[str, Callable[[JsonObject, str | None], Block]] = {
     "text": _parse_text,
     "inlineData": lambda part, _model: parse_inline(part),
     "fileData": lambda part, _model: parse_file(part),
-    "executableCode": _parse_code,
-    "codeExecutionResult": _parse_code_result,
-    "toolCall": _parse_server_call,
-    "toolResponse": _parse_server_result,
+    **HOSTED_READERS,
 }
 ITEM_KEYS = both(*_READERS, "thought", "thoughtSignature", "role", "parts")
 

@@ -45,17 +45,18 @@ _PLAIN = (
     ("presencePenalty", "presence_penalty"),
     ("frequencyPenalty", "frequency_penalty"),
 )
-_CONFIG_KEYS = both(
-    *(key for key, _ in _PLAIN),
-    "stopSequences",
-    "responseMimeType",
-    "responseSchema",
-    "responseJsonSchema",
-    "thinkingConfig",
+_THINKING = frozenset(
+    f"{outer}.{key}" for outer in both("thinkingConfig") for key in both("thinkingBudget", "thinkingLevel")
+)
+_CHOICE = frozenset(
+    f"{outer}.{key}" for outer in both("functionCallingConfig") for key in both("mode", "allowedFunctionNames")
+)
+_CONFIG = _THINKING | both(
+    *(key for key, _ in _PLAIN), "stopSequences", "responseMimeType", "responseSchema", "responseJsonSchema"
 )
 OPTION_KEYS = frozenset(
     f"{outer}.{inner}"
-    for name, keys in (("generationConfig", _CONFIG_KEYS), ("toolConfig", both("functionCallingConfig")))
+    for name, keys in (("generationConfig", _CONFIG), ("toolConfig", _CHOICE))
     for outer in both(name)
     for inner in keys
 )
@@ -214,7 +215,7 @@ def lay_options(fragment: Mapping[str, Any], transcript: Transcript, projection:
     known, new = Report(), Report()
     before = render_options(
         request.options,
-        identify(request.model or transcript.model or DEFAULT_MODEL),
+        identify(request.model or DEFAULT_MODEL),
         known,
         declared=bool(request.tools),
         spell=lambda name: name,
@@ -230,10 +231,19 @@ def lay_options(fragment: Mapping[str, Any], transcript: Transcript, projection:
     body = _laid_over(fragment, before, after)
     if "model" in fragment and transcript.model is not None:
         body["model"] = transcript.model
-    # A body that names no model is taken for one of the model that is asked.
-    if None not in (request.model, transcript.model) and request.model != transcript.model:
+    if request.model != transcript.model and transcript.model is not None:
         _fit_to_model(body, after)
-    return body
+    return _without_bare_schema(body, fragment)
+
+
+def _without_bare_schema(body: JsonObject, fragment: Mapping[str, Any]) -> JsonObject:
+    """A schema for the answer goes with the type that it is of."""
+    key = spelled(fragment, "generationConfig")
+    config = object_or_none(body.get(key))
+    if config is None or look(config, "responseMimeType") or not text_at(object_at(fragment, key), "responseMimeType"):
+        return body
+    schemas = both("responseSchema", "responseJsonSchema")
+    return {**body, key: {name: value for name, value in config.items() if name not in schemas}}
 
 
 def _laid_over(fragment: Mapping[str, Any], before: JsonObject, after: JsonObject) -> JsonObject:

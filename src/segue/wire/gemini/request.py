@@ -25,6 +25,7 @@ from segue.wire.gemini.fields import (
     items_of,
     kind_of,
     look,
+    needed_text,
     object_of,
     spelled,
     text_at,
@@ -35,6 +36,7 @@ from segue.wire.gemini.options import OPTION_KEYS, fit_choice, lay_options, pars
 from segue.wire.gemini.spelling import Spelling
 from segue.wire.gemini.tools import lay_tools, parse_tools, render_tools
 from segue.wire.gemini.traits import DEFAULT_MODEL
+from segue.wire.schema import fitted_format, rules
 
 __all__ = ["BODY_KEYS", "parse_request", "render_request"]
 
@@ -145,7 +147,10 @@ def _parse_system(value: Any, path: str) -> tuple[Text, ...]:
     for index, item in enumerate(items_of(object_of(value, path).get("parts"), f"{path}.parts")):
         part = object_of(item, f"{path}.parts[{index}]")
         kind = next((key for key, member in part.items() if member is not None), "nothing")
-        text = text_at(part, "text")
+        try:
+            text = needed_text(part, "text")
+        except InputError as error:
+            raise error.under(f"{path}.parts[{index}]") from None
         texts.append(Text(TEXTS.unsupported.format(kind=kind) if text is None else text, native=Native(API, part)))
     return tuple(texts)
 
@@ -169,9 +174,9 @@ def render_request(transcript: Transcript, projection: Projection) -> JsonObject
     body["contents"] = contents
     if tools:
         body["tools"] = tools
-    return body | render_options(
-        transcript.options, model, projection.report, declared=bool(tools), spell=projection.names.render
-    )
+    form = fitted_format(transcript.options.response_format, rules.GEMINI, projection.report)
+    options = msgspec.structs.replace(transcript.options, response_format=form)
+    return body | render_options(options, model, projection.report, declared=bool(tools), spell=projection.names.render)
 
 
 def _render_at_home(

@@ -17,7 +17,7 @@ from segue.wire.base import Projection
 from segue.wire.gemini.fields import JsonObject, items_of, look, object_of, object_or_none
 from segue.wire.gemini.media import API, inline_part, parse_file, parse_inline, unsupported
 
-__all__ = ["fenced", "parse_content", "render_content"]
+__all__ = ["fenced", "parse_content", "parse_response", "render_content"]
 
 # Where clients put text; those of the first row may hold any value.
 _OUTPUTS = ("output", "result")
@@ -30,13 +30,14 @@ _TEXTS = (*_OUTPUTS, "content")
 def parse_content(inner: JsonObject) -> tuple[tuple[Block, ...], Any, bool, bool]:
     """Content, the JSON value if it is one, whether the call failed, and whether the API takes all this as it is."""
     given: Any = look(inner, "response")
-    content, structured, failed = _parse_response(given, inner.get("name"))
+    content, structured, failed = parse_response(given, inner.get("name"))
     media, intact = _parse_media(inner)
     # GEM-13: an object
     return (*content, *media), structured, failed, intact and (given is None or isinstance(given, dict))
 
 
-def _parse_response(given: Any, tool: object) -> tuple[tuple[Block, ...], Any, bool]:
+def parse_response(given: Any, tool: object) -> tuple[tuple[Block, ...], Any, bool]:
+    """The text, or the JSON value if it is one, and whether the call failed."""
     response = object_or_none(given)
     if response is None:
         if given is None:

@@ -11,8 +11,10 @@ from segue.wire.idmap import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
 from segue.wire.openai import fit_to_model, is_gpt, parse_error, reasons, render_error
 from segue.wire.openai_chat.dialect import ChatDialect
+from segue.wire.openai_chat.plain import chat_lane
 from segue.wire.openai_chat.reply import parse_reply, render_flat_error, render_reply
 from segue.wire.openai_chat.request import ITEM_KEYS, body_keys, parse_request, render_request
+from segue.wire.schema.rules import OPENAI, OPENAI_STRICT
 
 __all__ = ["OPENAI_CHAT", "OPENAI_DIALECT", "ChatDialect", "make_wire"]
 
@@ -39,6 +41,7 @@ def make_wire(dialect: ChatDialect) -> Wire:
         item_keys=ITEM_KEYS,
         custom_tools=dialect.custom_tools,
         on=None if dialect.kind == "wire" else "openai-chat",
+        lane=chat_lane(dialect),
     )
 
 
@@ -95,6 +98,8 @@ OPENAI_DIALECT = ChatDialect(
     media=_MEDIA,
     limit_key="max_completion_tokens",
     description_limit=1024,
+    schemas=OPENAI,
+    strict_schemas=OPENAI_STRICT,
     adjust=fit_to_model,
 )
 OPENAI_CHAT = make_wire(OPENAI_DIALECT)

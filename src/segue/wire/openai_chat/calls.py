@@ -64,8 +64,9 @@ def parse_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> To
 def _is_of_type(key: str, kind: object, dialect: ChatDialect) -> bool:
     """Whether the type that a call names goes with what it holds."""
     # OAI-CHAT-21
-    untyped = kind is None and key == "function" and dialect.untyped_calls
-    return kind == key or untyped or (isinstance(kind, str) and kind in dialect.call_types)
+    if kind is None:
+        return key == "function" and dialect.untyped_calls
+    return kind == key or (isinstance(kind, str) and kind in dialect.call_types)
 
 
 def parse_legacy_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> ToolCall:

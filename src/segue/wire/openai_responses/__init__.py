@@ -8,6 +8,7 @@ from segue.wire.base import Wire
 from segue.wire.idmap import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
 from segue.wire.openai import parse_error, reasons, render_error
+from segue.wire.openai_responses.plain import RESPONSES_LANE
 from segue.wire.openai_responses.reply import parse_reply, render_reply
 from segue.wire.openai_responses.request import BODY_KEYS, ITEM_KEYS, parse_request, render_request
 from segue.wire.openai_responses.shared import API, JOINT, PROVIDER
@@ -76,4 +77,5 @@ OPENAI_RESPONSES = Wire(
     body_keys=BODY_KEYS,
     item_keys=ITEM_KEYS,
     custom_tools=True,
+    lane=RESPONSES_LANE,
 )

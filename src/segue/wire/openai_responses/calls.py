@@ -30,6 +30,7 @@ __all__ = [
     "CALL_KEYS",
     "FUNCTIONS",
     "OUTPUTS",
+    "OUTPUT_LIMIT",
     "is_hosted_output",
     "own_types",
     "parse_call",
@@ -48,7 +49,7 @@ CALL_KEYS = frozenset(
 )
 _ANEW = frozenset({"type", "id", "call_id", "name", "namespace", "arguments", "input", "output"})
 # OAI-RESP-16
-_OUTPUT_LIMIT = 10_485_760
+OUTPUT_LIMIT = 10_485_760
 # OAI-RESP-19
 _NAMESPACE = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
@@ -172,7 +173,7 @@ def _output_name(item: JsonObject) -> str | None:
 def _parse_output_content(output: object) -> tuple[tuple[Block, ...], Any, bool]:
     """Blocks, the value where it is neither text nor parts, and whether the API takes it so (OAI-RESP-16)."""
     if isinstance(output, str):
-        return (Text(output),), UNSET, len(output) <= _OUTPUT_LIMIT
+        return (Text(output),), UNSET, len(output) <= OUTPUT_LIMIT
     if isinstance(output, list):
         blocks = parse_parts(cast("list[object]", output), "input", "output")
         return tuple(blocks), UNSET, all(block.native is not None and block.native.intact for block in blocks)
@@ -289,9 +290,9 @@ def _render_output_content(response: ToolResponse, out: Spelling) -> str | list[
         content = written if not response.content else render_content((Text(written), *response.content), out)
     else:
         content = render_content(response.content or (), out)
-    if isinstance(content, str) and len(content) > _OUTPUT_LIMIT:
-        out.report.add("dropped", f"an output of more than {_OUTPUT_LIMIT} characters is cut", call_id=response.call_id)
-        return content[: _OUTPUT_LIMIT - 1] + "…"
+    if isinstance(content, str) and len(content) > OUTPUT_LIMIT:
+        out.report.add("dropped", f"an output of more than {OUTPUT_LIMIT} characters is cut", call_id=response.call_id)
+        return content[: OUTPUT_LIMIT - 1] + "…"
     return content
 
 

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
+import msgspec
+
 from segue.canonical.blocks import Native, Text, ToolCall, calls_of
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.pairing import pair
@@ -15,6 +17,7 @@ from segue.models import identify
 from segue.render.transcript import Transcript
 from segue.wire.base import Projection
 from segue.wire.fields import JsonObject, kind_of, list_of, object_or_none, string_or_none
+from segue.wire.openai import is_openai
 from segue.wire.openai_responses.calls import FUNCTIONS, OUTPUTS
 from segue.wire.openai_responses.items import ITEM_KEYS, item_kind_or_none, parse_items, render_messages
 from segue.wire.openai_responses.options import (
@@ -35,6 +38,7 @@ from segue.wire.openai_responses.tools import (
 )
 from segue.wire.openai_responses.typed import TYPED, TypedCall
 from segue.wire.overlay import laid_over
+from segue.wire.schema import fitted_format, rules
 
 __all__ = ["BODY_KEYS", "ITEM_KEYS", "parse_request", "reading_of", "render_request"]
 
@@ -164,7 +168,11 @@ def render_request(transcript: Transcript, projection: Projection) -> JsonObject
         return _render_at_home(transcript, said, items, out)
     tools = render_tools(transcript.tools, _used(transcript, calls), out)
     declared = frozenset(tool.name for tool in transcript.tools) if tools else frozenset[str]()
-    options = lawful_options(transcript.options, identify(transcript.model), declared, out.report)
+    options = transcript.options
+    if not is_openai(transcript.request.native):
+        form = fitted_format(options.response_format, rules.OPENAI, out.report, strict=rules.OPENAI_STRICT)
+        options = msgspec.structs.replace(options, response_format=form)
+    options = lawful_options(options, identify(transcript.model), declared, out.report)
     words = render_options(options, out.spell, _custom_names(transcript.tools), {})
     body: JsonObject = {} if transcript.model is None else {"model": transcript.model}
     instructions = _render_instructions(transcript.system)

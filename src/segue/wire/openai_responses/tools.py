@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from segue.canonical.blocks import Native
 from segue.canonical.request import Tool
 from segue.errors import InputError
 from segue.render.report import Report
 from segue.wire.fields import JsonObject, flag_or_none, kind_of, list_of, object_of, object_or_none, string_or_none
 from segue.wire.names import NameRule
+from segue.wire.openai import is_openai
 from segue.wire.openai_responses.shared import API, JOINT, Spelling, joined_name, split_name
+from segue.wire.schema import fitted_tool, rules
 from segue.wire.tools import object_schema
 
 __all__ = ["DECLARING", "bare_names", "declared_in_items", "parse_tools", "render_tools", "respelled_tools"]
@@ -143,6 +147,9 @@ def _render_tool(tool: Tool, out: Spelling) -> JsonObject:
     name = out.spell(tool.name)
     if native is not None and native.intact:
         return _with_name(cast("JsonObject", native.fragment), name)
+    if tool.kind == "function" and not is_openai(tool.native):
+        parameters, strict = fitted_tool(tool, rules.OPENAI, out.report, strict=rules.OPENAI_STRICT)
+        tool = replace(tool, parameters=parameters, strict=strict)
     return _declaration(tool, name)
 
 

@@ -1,0 +1,197 @@
+"""The long way: parse what was said, render what may be said, write it as the target says it.
+
+This defines what a conversion means. `segue.express` is quicker where nothing is odd, and asks here what is right.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from segue.canonical.blocks import Block, Message, Opaque, Text, ToolCall, ToolResponse, calls_of, responses_of
+from segue.canonical.request import Request
+from segue.errors import InputError
+from segue.models import identify
+from segue.render.demands import Policy
+from segue.render.passes import render
+from segue.render.report import Finding, Report
+from segue.render.transcript import Transcript
+from segue.wire.base import Fetch, Projection, Wire
+from segue.wire.detect import detect_source, speaks_against
+from segue.wire.formats import scheme_for
+from segue.wire.idmap import IdMap
+from segue.wire.names import NameMap, NameRule
+from segue.wire.registry import WIRES
+
+__all__ = ["Asked", "Carried", "Said", "carry", "say", "unsaid_finding", "unsaid_items"]
+
+_SAYS_NOTHING: tuple[object, ...] = (None, [], {}, "", False)
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What is to be done with a body. `source` None is told by its shape, then by its model's name.
+
+    `home` is the wire whose bodies are at home at the target, where that is one server's way to speak it.
+    """
+
+    target: Wire
+    source: Wire | None = None
+    home: Wire | None = None
+    model: str | None = None
+    tool_format: str = "auto"
+    policy: Policy = Policy()
+    fetch: Fetch | None = None
+
+    def from_wire(self, source: Wire) -> Wire:
+        """The wire to read a body of this one with: what it must be mended of at home, the target's rules decide."""
+        return self.target if source is self.home else source
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What a wire made of a transcript."""
+
+    body: dict[str, Any]
+    ids: IdMap
+    names: NameMap
+    report: Report
+
+
+class Carried(msgspec.Struct, frozen=True):
+    """A request on its way: what it was, and what became of it."""
+
+    source: Wire
+    request: Request
+    transcript: Transcript
+    said: Said
+
+
+def carry(value: Mapping[str, Any], asked: Asked, *, surrogates: int = 0) -> Carried:
+    """A body of one API as another one takes it. `surrogates` were mended when it was read."""
+    target = asked.target
+    source = asked.from_wire(asked.source or WIRES[detect_source(value)])
+    other = speaks_against(value, source.name)
+    if other is not None:
+        raise InputError(f"this is a body of {other}, not of {source.name}")
+    request = source.parse_request(value)
+    report = Report(target=target.name)
+    if surrogates:
+        report.add("surrogate", f"{surrogates} escaped halves of a character became U+FFFD")
+    model = asked.model
+    if model is None:
+        model = request.model if source is target else None
+        if model is None and request.model is not None:
+            said = f"the model {request.model!r} is not one of {target.name}: left out"
+            report.add("model", said, subject=request.model)
+    transcript, said = say(
+        request, target, report, asked.policy, model=model, tool_format=asked.tool_format, fetch=asked.fetch
+    )
+    return Carried(source, request, transcript, said)
+
+
+def say(
+    request: Request,
+    wire: Wire,
+    report: Report,
+    policy: Policy,
+    *,
+    model: str | None = None,
+    tool_format: str = "auto",
+    fetch: Fetch | None = None,
+) -> tuple[Transcript, Said]:
+    """A canonical request in a wire's words."""
+    known = identify(model or wire.default_model)
+    scheme = scheme_for(wire, known, tool_format, WIRES[wire.on] if wire.on else wire)
+    report.target, report.id_scheme, report.model = wire.name, scheme.name, model
+    transcript = render(request, wire.demands(known), policy, report, model=model)
+    rule = wire.names(identify(model))
+    _report_unsaid(request, wire, report)
+    names = NameMap(rule.at_home(tool.name for tool in transcript.tools) if transcript.home else rule)
+    if transcript.home and rule.home_free:
+        for name in _free_text_names(transcript, rule):
+            names.keep(name)
+    spell: Callable[[str], str] = names.render
+    ids = IdMap.project(transcript, scheme, spell)
+    body = wire.render_request(transcript, Projection(ids, names, report, fetch))
+    for message in transcript.messages:
+        for call in calls_of(message):
+            if call.kind != "hosted":
+                report.emitted_calls.append((call.id, ids.render(call.id)))
+        for response in responses_of(message):
+            if response.call_id in ids and not response.hosted:
+                report.emitted_results.append((response.call_id, ids.render(response.call_id)))
+    for name, spelled in names.changed:
+        report.add("name", f"the tool {name!r} is called {spelled!r} there", subject=name)
+    return transcript, Said(body, ids, names, report)
+
+
+def _free_text_names(transcript: Transcript, rule: NameRule) -> set[str]:
+    """Names that no function bears, nor a tool in a namespace."""
+    calls = [call for message in transcript.messages for call in calls_of(message)]
+    named = [(made.name, made.kind) for made in (*transcript.tools, *calls)]
+    lawful = {name for name, _ in named if 0 < len(name) <= rule.home_limit and rule.home_joint not in name}
+    free = {name for name, kind in named if kind == "custom" and name in lawful}
+    return free - {name for name, kind in named if kind == "function"}
+
+
+def _report_unsaid(request: Request, target: Wire, report: Report) -> None:
+    """What only the API that a value came from has a word for: left out elsewhere, and said so once for each key."""
+    native = request.native
+    if native is not None and native.api != target.name and native.api in WIRES:
+        for key in sorted(_unknown(native.fragment, WIRES[native.api].body_keys)):
+            report.add("dropped", f"`{key}` is not carried over to {target.name}", subject=key, fault="projection")
+    for key, count in unsaid_items(request, target).items():
+        report.findings.append(unsaid_finding(key, count, target))
+
+
+def unsaid_items(request: Request, target: Wire) -> dict[str, int]:
+    """For each such key the number of messages and blocks that have it and say something with it."""
+    unsaid: Counter[str] = Counter()
+    items = [item for message in request.messages for item in (message, *message.blocks) if not _told_otherwise(item)]
+    for item in (*request.system, *items):
+        native = item.native
+        if native is not None and native.api != target.name and native.api in WIRES:
+            known = WIRES[native.api].item_keys
+            if known.issuperset(native.fragment) and not (isinstance(item, Text) and "content" in native.fragment):
+                continue
+            unsaid.update(key for fragment in _fragments(item) for key in _unknown(fragment, known))
+    return {key: unsaid[key] for key in sorted(unsaid)}
+
+
+def unsaid_finding(key: str, count: int, target: Wire) -> Finding:
+    message = f"`{key}` of {count} items is not carried over to {target.name}"
+    return Finding("dropped", "projection", message, subject=key)
+
+
+def _fragments(item: Message | Block) -> Iterator[Mapping[str, Any]]:
+    """The fragment of a value; of a text also the part that an item of its API holds it in."""
+    if item.native is None:
+        return
+    yield item.native.fragment
+    parts = item.native.fragment.get("content") if isinstance(item, Text) else None
+    if isinstance(parts, list):
+        yield from (part for part in cast("list[Any]", parts) if isinstance(part, dict))
+
+
+def _unknown(fragment: Mapping[str, Any], known: frozenset[str]) -> Iterable[str]:
+    """Keys of a fragment that say something and that nobody speaks for; `text.format` speaks for one key of `text`."""
+    return () if known.issuperset(fragment) else _unknown_keys(fragment, known)
+
+
+def _unknown_keys(fragment: Mapping[str, Any], known: frozenset[str]) -> Iterator[str]:
+    for key, value in fragment.items():
+        if key in known or value in _SAYS_NOTHING:
+            continue
+        inner = frozenset(name.removeprefix(f"{key}.") for name in known if name.startswith(f"{key}."))
+        if inner and isinstance(value, dict):
+            yield from (f"{key}.{name}" for name in _unknown_keys(cast("dict[str, Any]", value), inner))
+        else:
+            yield key
+
+
+def _told_otherwise(item: Message | Block) -> bool:
+    if isinstance(item, ToolResponse):
+        return item.hosted
+    return isinstance(item, Opaque) or (isinstance(item, ToolCall) and item.kind == "hosted")

@@ -1,0 +1,153 @@
+"""What the long way makes of everything but the conversation, and how it tells the conversation: asked on a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from segue.canonical.jsontext import write
+from segue.canonical.plain import NotPlainError, Plain, Turn, name_calls
+from segue.carry import Asked, Carried, carry
+from segue.express.account import Account, account_of
+from segue.express.body import Body, lane_of
+from segue.express.sample import Shape, last_words, sample_places, shapes_of
+from segue.render.plain import Ways, tell
+from segue.render.reasoning import PLACEHOLDER
+from segue.wire.idmap import IdMap
+from segue.wire.lane import Lane
+from segue.wire.names import NameMap
+
+__all__ = ["Frame", "frame_of"]
+
+# So many settings are remembered, and none that takes more than so many bytes.
+_REMEMBERED = 32
+_MOST = 131_072
+# From here on it may matter which tools were called: those come first where not all can be declared.
+_FEW_TOOLS = 64
+
+
+class Frame(Struct, frozen=True):
+    """The finished body less its conversation; `head` is system text that stands before it in the same list.
+
+    `proven` are the shapes of events, and their traits, that the lane was found to tell as the long way does.
+    """
+
+    lane: Lane
+    body: dict[str, Any]
+    head: list[Raw]
+    ways: Ways
+    ids: IdMap
+    names: NameMap
+    account: Account
+    tools: int
+    proven: set[object]
+
+
+class _Memory:
+    """A place for what was asked under the same terms."""
+
+    __slots__ = ("frame",)
+
+    def __init__(self) -> None:
+        self.frame: Frame | None = None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _remembered(*_terms: object) -> _Memory:
+    return _Memory()
+
+
+def frame_of(whole: Plain, body: Body, asked: Asked) -> Frame:
+    shapes = shapes_of(whole)
+    head = write(body.items[: whole.head]) if whole.head else b""
+    small = sum(map(len, body.rest.values())) + len(head) < _MOST
+    memory = _remembered(*_terms(body, asked), head, _marks(whole)) if small else _Memory()
+    frame = memory.frame
+    if frame is None or not frame.proven.issuperset(shapes):
+        frame = memory.frame = _asked(whole, shapes, body, asked, frame.proven if frame is not None else set())
+    names = set(whole.names)
+    if any(frame.names.render(name) != name for name in names) or (frame.tools > _FEW_TOOLS and len(names) > 1):
+        raise NotPlainError
+    return frame
+
+
+class _Same:
+    """A thing that equals itself alone."""
+
+    __slots__ = ("thing",)
+
+    def __init__(self, thing: object) -> None:
+        self.thing = thing
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.thing is self.thing
+
+    def __hash__(self) -> int:
+        return id(self.thing)
+
+
+def _terms(body: Body, asked: Asked) -> tuple[object, ...]:
+    wires = (_Same(body.source), _Same(asked.target), asked.source is None)
+    return (*wires, asked.model, asked.tool_format, asked.policy, *body.rest, *body.rest.values())
+
+
+def _marks(whole: Plain) -> tuple[object, ...]:
+    """What of a conversation the body around it, or the report, depends on."""
+    events = whole.events
+    spoken = last_words(events)
+    ends = (events[0], events[-1], events[min(spoken + 1, len(events) - 1)])
+    kinds = [isinstance(event, Turn) and event.start < event.stop for event in ends]
+    thinks = any(isinstance(event, Turn) and event.thoughts for event in events)
+    unsaid = [key for key, count in whole.unsaid.items() if count]
+    return (*map(type, ends), *kinds, thinks, bool(whole.names), *unsaid)
+
+
+def _asked(whole: Plain, shapes: Mapping[Shape, int], body: Body, asked: Asked, proven: set[object]) -> Frame:
+    """Asks the long way on a sample, and tries whether the lane tells it the same."""
+    places, shown = sample_places(whole, shapes, len(body.items), proven)
+    items = [body.items[place] for place in places]
+    given = msgspec.to_builtins(items) if body.own is None else [body.own[place] for place in places]
+    carried = carry(body.around(given), asked)
+    if carried.source is not body.source:
+        raise NotPlainError
+    sample = body.lane.read(items)
+    name_calls(sample, body.source.provider)
+    sample.sent_ids = carried.said.ids.anew().assign_plain(sample, body.source.provider)
+    account = account_of(sample, carried, asked.target)
+    lane, said = lane_of(asked.target), carried.said
+    ways = _ways(whole, carried)
+    proof: list[Any] = said.body[lane.key]
+    trial = lane.write(sample, tell(sample, ways), ways) if body.own is None else given
+    head = len(proof) - len(trial)
+    if head < 0 or write(trial) != write(proof[head:]) or not all(map(_is_system, proof[:head])):
+        raise NotPlainError
+    finished = {key: Raw(b"" if key == lane.key else write(value)) for key, value in said.body.items()}
+    return Frame(
+        lane,
+        finished,
+        [Raw(write(item)) for item in proof[:head]],
+        ways,
+        said.ids,
+        said.names,
+        account,
+        len(carried.request.tools),
+        proven | shown,
+    )
+
+
+def _is_system(item: dict[str, Any]) -> bool:
+    return item.get("role") in ("system", "developer")
+
+
+def _ways(whole: Plain, carried: Carried) -> Ways:
+    demands, last = carried.transcript.demands, whole.events[-1]
+    return Ways(
+        demands,
+        carried.said.report.id_scheme,
+        placeholders=any(finding.message == PLACEHOLDER for finding in carried.said.report.findings),
+        tail=demands.ending != "free" and isinstance(last, Turn) and last.start == last.stop,
+    )

@@ -1,0 +1,89 @@
+"""Tools that the provider runs itself, as parts of a reply: which member of a part says what, and who reads it.
+
+At home such parts go back whole, with their own ids (GEM-24); abroad policy decides what becomes of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import UNSET
+
+from segue.canonical.blocks import Block, Native, Origin, Text, ToolCall, ToolResponse
+from segue.canonical.ids import raw_id_or_none
+from segue.wire.gemini.fields import JsonObject, look, needed_text, object_of, spelled
+from segue.wire.gemini.media import API
+
+__all__ = ["CODE_EXECUTION", "HOSTED_READERS", "origin_of"]
+
+CODE_EXECUTION = "code_execution"
+
+
+def origin_of(inner: JsonObject, model: str | None) -> Origin:
+    """Where a call or result came from; an id is possible everywhere, and often not there."""
+    given = needed_text(inner, "id")
+    raw_id = raw_id_or_none(given)
+    stood = given if raw_id is None and given else None
+    return Origin(API, model, raw_id, stood, "synthetic" if raw_id is None else "natural")
+
+
+def _inner(part: JsonObject, member: str) -> JsonObject:
+    return object_of(look(part, member), spelled(part, member))
+
+
+def _parse_code(part: JsonObject, model: str | None) -> Block:
+    inner = _inner(part, "executableCode")
+    arguments = {key: value for key, value in inner.items() if key != "id"}
+    return ToolCall(CODE_EXECUTION, arguments, kind="hosted", origin=origin_of(inner, model), native=Native(API, part))
+
+
+def _parse_code_result(part: JsonObject, model: str | None) -> Block:
+    inner = _inner(part, "codeExecutionResult")
+    output = needed_text(inner, "output")
+    return ToolResponse(
+        name=CODE_EXECUTION,
+        content=(Text(output),) if output else (),
+        error=look(inner, "outcome") not in (None, "OUTCOME_OK", "OUTCOME_UNSPECIFIED"),
+        is_complete=True,
+        hosted=True,
+        origin=origin_of(inner, model),
+        native=Native(API, part),
+    )
+
+
+def _server_tool(inner: JsonObject) -> str:
+    return (needed_text(inner, "toolType") or "server_tool").lower()
+
+
+def _parse_server_call(part: JsonObject, model: str | None) -> Block:
+    inner = _inner(part, "toolCall")
+    arguments = look(inner, "args")
+    return ToolCall(
+        _server_tool(inner),
+        {} if arguments is None else arguments,
+        kind="hosted",
+        origin=origin_of(inner, model),
+        native=Native(API, part),
+    )
+
+
+def _parse_server_result(part: JsonObject, model: str | None) -> Block:
+    inner = _inner(part, "toolResponse")
+    given = look(inner, "response")
+    return ToolResponse(
+        name=_server_tool(inner),
+        content=(),
+        structured=UNSET if given is None else given,
+        is_complete=True,
+        hosted=True,
+        origin=origin_of(inner, model),
+        native=Native(API, part),
+    )
+
+
+HOSTED_READERS: dict[str, Callable[[JsonObject, str | None], Block]] = {
+    "executableCode": _parse_code,
+    "codeExecutionResult": _parse_code_result,
+    "toolCall": _parse_server_call,
+    "toolResponse": _parse_server_result,
+}

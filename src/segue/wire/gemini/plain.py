@@ -1,0 +1,210 @@
+"""Plain conversations as contents of the Gemini API: its express lane."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from segue.canonical.blocks import Text
+from segue.canonical.jsontext import write_text
+from segue.canonical.plain import Content, Event, NotPlainError, Plain, Turn, Words, checked_words
+from segue.render.plain import Ways
+from segue.wire.gemini.media import BASE64
+from segue.wire.gemini.request import BODY_KEYS
+from segue.wire.gemini.results import parse_response
+from segue.wire.lane import Lane
+
+__all__ = ["GEMINI_LANE", "POSITION"]
+
+POSITION = "position"
+"""The scheme of ids that are not written, since the model goes by the order of calls and results."""
+
+# What bodies usually hold beside the keys that have a canonical word.
+_USUAL_KEYS = frozenset({"cachedContent", "generationConfig", "labels", "safetySettings", "toolConfig"})
+_OUTPUTS = ("output", "result", "content")
+_signature = re.compile(BASE64)
+
+
+class _FunctionCall(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    id: str | UnsetType = UNSET
+    name: str = ""
+    args: dict[str, Any] | UnsetType = UNSET
+
+
+class _FunctionResponse(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    id: str | UnsetType = UNSET
+    name: str = ""
+    response: dict[str, Any] | UnsetType = UNSET
+
+
+class _Part(Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """What a part holds tells what it is; a signature may stand on any."""
+
+    text: str | UnsetType = UNSET
+    function_call: _FunctionCall | UnsetType = UNSET
+    function_response: _FunctionResponse | UnsetType = UNSET
+    thought: bool | UnsetType = UNSET
+    thought_signature: str | UnsetType = UNSET
+
+
+class _Item(Struct, forbid_unknown_fields=True, gc=False):
+    role: Literal["user", "model"]
+    parts: list[_Part]
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+def _read(items: list[_Item]) -> Plain:
+    plain = Plain([], [], [], [], [], [], failed=[])
+    replied = False
+    for place, item in enumerate(items):
+        waiting = len(plain.raw_ids) - len(plain.results)
+        if item.role == "model":
+            turn = _read_reply(item.parts, plain)
+            # Contents in a row that have calls are one reply in pieces.
+            if waiting or (replied and turn.start < turn.stop):
+                raise NotPlainError
+            plain.starts.append(place)
+            plain.events.append(turn)
+        elif waiting:
+            _read_results(item.parts, plain)
+        else:
+            plain.starts.append(place)
+            plain.events.append(Words(checked_words(_read_words(item.parts))))
+        replied = item.role == "model"
+    if len(plain.raw_ids) > len(plain.results):
+        raise NotPlainError
+    return plain
+
+
+def _read_words(parts: list[_Part]) -> list[str]:
+    words = [part.text for part in parts if isinstance(part.text, str)]
+    if len(words) < len(parts) or any(part.thought or part.thought_signature for part in parts):
+        raise NotPlainError
+    return words
+
+
+def _read_reply(parts: list[_Part], plain: Plain) -> Turn:
+    start = len(plain.raw_ids)
+    texts: list[str] = []
+    thoughts = signatures = 0
+    first_signed = False
+    for part in parts:
+        signed = bool(part.thought_signature)
+        call = part.function_call
+        if call is not UNSET:
+            if part.text is not UNSET or part.thought or not call.name:
+                raise NotPlainError
+            first_signed = signed if len(plain.raw_ids) == start else first_signed
+            plain.raw_ids.append(None if call.id is UNSET else call.id)
+            plain.names.append(call.name)
+            plain.arguments.append({} if call.args is UNSET else call.args)
+            signatures += signed
+        elif part.text is UNSET or part.function_response is not UNSET:
+            raise NotPlainError
+        elif part.thought:
+            thoughts += 1
+        elif part.text and len(plain.raw_ids) == start:
+            texts.append(part.text)
+            signatures += signed
+        elif not part.text and signed:
+            signatures += 1
+        else:
+            raise NotPlainError
+    stop = len(plain.raw_ids)
+    if start == stop or texts:
+        checked_words(texts)
+    form = (first_signed, thoughts > 0, signatures > 0)
+    return Turn(texts or None, start, stop, thoughts + signatures, form=form)
+
+
+def _read_results(parts: list[_Part], plain: Plain) -> None:
+    """The results of the last reply, and nothing beside them."""
+    place = len(plain.results)
+    if len(parts) != len(plain.raw_ids) - place:
+        raise NotPlainError
+    for part in parts:
+        response = part.function_response
+        if response is UNSET or part.text is not UNSET or part.thought or part.thought_signature:
+            raise NotPlainError
+        raw_id = None if response.id is UNSET else response.id
+        if response.name != plain.names[place] or raw_id != plain.raw_ids[place] or response.response is UNSET:
+            raise NotPlainError
+        text, failed = _read_result(response.response, response.name)
+        if failed:
+            plain.failed.append(place)
+        plain.results.append(text)
+        place += 1
+
+
+def _read_result(response: dict[str, Any], tool: str) -> tuple[str, bool]:
+    """The text of a result, or its value as text, and whether the call failed."""
+    if len(response) == 1:
+        for key in _OUTPUTS:
+            if isinstance(text := response.get(key), str):
+                return text, False
+    content, value, failed = parse_response(response, tool)
+    match content:
+        case (Text(text=text),):
+            return text, failed
+        case () if value is not UNSET:
+            return write_text(value), failed
+        case _:
+            raise NotPlainError
+
+
+def _goes_home(items: list[_Item]) -> bool:
+    """Whether all signatures may go back (GEM-18)."""
+    signatures = [part.thought_signature for item in items for part in item.parts]
+    return all(signature is UNSET or _signature.fullmatch(signature) for signature in signatures)
+
+
+# ------------------------------------------------------------------------------------------------------------- writing
+
+
+def _write(plain: Plain, events: Sequence[Event], ways: Ways) -> list[_Item]:
+    items: list[_Item] = []
+    names = plain.names
+    # GEM-11
+    ids = plain.sent_ids if ways.id_scheme != POSITION else [UNSET] * len(names)
+    calls = [_FunctionCall(i, name, value) for i, name, value in zip(ids, names, plain.arguments, strict=True)]
+    asking = [_Part(function_call=call) for call in calls]
+    failed = set(plain.failed)
+    told = [_result(text, place in failed) for place, text in enumerate(plain.results)]
+    answers = [_FunctionResponse(i, name, said) for i, name, said in zip(ids, names, told, strict=True)]
+    answering = [_Part(function_response=answer) for answer in answers]
+    for event in events:
+        if isinstance(event, Words):
+            items.append(_Item("user", _parts(event.content)))
+            continue
+        start, stop = event.start, event.stop
+        items.append(_Item("model", [*_parts(event.content or []), *asking[start:stop]]))
+        if start < stop:
+            # GEM-17
+            if event.placeholder is not None:
+                asking[start].thought_signature = event.placeholder
+            items.append(_Item("user", answering[start:stop]))
+    return items
+
+
+def _result(content: Content, failed: bool) -> dict[str, str]:
+    # GEM-14
+    return {"error" if failed else "output": content if isinstance(content, str) else "\n".join(content)}
+
+
+def _parts(content: Content) -> list[_Part]:
+    return [_Part(content)] if isinstance(content, str) else [_Part(text) for text in content]
+
+
+GEMINI_LANE = Lane(
+    key="contents",
+    items=list[_Item],
+    body_keys=frozenset(key for key in BODY_KEYS | _USUAL_KEYS if key.isidentifier()) - {"contents"},
+    read=_read,
+    write=_write,
+    goes_home=_goes_home,
+)

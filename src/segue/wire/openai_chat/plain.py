@@ -1,0 +1,200 @@
+"""Plain conversations on the chat wire: the express lane of every vendor that speaks it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from segue.canonical.jsontext import write_text
+from segue.canonical.plain import Content, Event, NotPlainError, Plain, Turn, Words, checked_words
+from segue.render.plain import Ways
+from segue.wire.lane import Lane
+from segue.wire.openai_chat.dialect import ChatDialect
+from segue.wire.openai_chat.request import body_keys
+
+__all__ = ["chat_lane"]
+
+# What bodies usually hold beside the keys that have a canonical word.
+_USUAL_KEYS = frozenset(
+    {"logit_bias", "logprobs", "metadata", "modalities", "n", "prediction", "prompt_cache_key", "safety_identifier"}
+    | {"service_tier", "store", "stream_options", "top_logprobs", "verbosity", "web_search_options"}
+)
+_arguments = msgspec.json.Decoder(dict[str, Any])
+
+
+class _Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):
+    text: str
+
+
+class _Thought(Struct, tag_field="type", tag="thinking", forbid_unknown_fields=True, gc=False):
+    """Reasoning among the parts of an assistant's content, of the vendors that have it there."""
+
+    thinking: str | list[_Text]
+    signature: str | None = None
+
+
+_Content: TypeAlias = str | list[_Text]
+_Nothing: TypeAlias = Annotated[list[Any], Meta(max_length=0)] | None
+
+
+class _Function(Struct, forbid_unknown_fields=True, gc=False):
+    name: str
+    arguments: str | dict[str, Any]
+
+
+class _Call(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    id: str
+    type: Literal["function"]
+    function: _Function
+    index: int | None = None
+
+
+class _System(Struct, tag_field="role", tag="system", forbid_unknown_fields=True, gc=False):
+    content: _Content
+
+
+class _Developer(Struct, tag_field="role", tag="developer", forbid_unknown_fields=True, gc=False):
+    content: _Content
+
+
+class _User(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
+    content: _Content
+
+
+class _Assistant(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """The keys after the calls are those that an SDK writes down whether they say anything or not."""
+
+    content: str | list[_Text | _Thought] | UnsetType | None = UNSET
+    reasoning_content: str | None = None
+    tool_calls: list[_Call] | None = None
+    reasoning: str | None = None
+    refusal: None = None
+    annotations: _Nothing = None
+    audio: None = None
+    function_call: None = None
+
+
+class _Result(Struct, tag_field="role", tag="tool", forbid_unknown_fields=True, gc=False):
+    tool_call_id: str
+    content: _Content
+    name: str | UnsetType = UNSET
+
+
+_Item: TypeAlias = _System | _Developer | _User | _Assistant | _Result
+
+
+def chat_lane(dialect: ChatDialect) -> Lane:
+    """The lane of a vendor on this wire."""
+    return Lane(
+        key="messages",
+        items=list[_Item],
+        body_keys=(body_keys(dialect) | _USUAL_KEYS) - {"messages"},
+        read=partial(_read, dialect=dialect),
+        write=partial(_write, dialect=dialect),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+def _read(items: list[_Item], *, dialect: ChatDialect) -> Plain:
+    head = next((place for place, item in enumerate(items) if not isinstance(item, _System | _Developer)), 0)
+    events: list[Event] = []
+    starts: list[int] = []
+    calls: list[_Call] = []
+    answers: list[int] = []
+    place = head
+    while place < len(items):
+        item = items[place]
+        starts.append(place)
+        place += 1
+        if isinstance(item, _Assistant):
+            content, thoughts = _reply_of(item, dialect)
+            asked, start = item.tool_calls, len(calls)
+            if asked:
+                calls += asked
+                answers += range(place, place := place + len(asked))
+            # OAI-CHAT-07, OAI-CHAT-11
+            elif content is None or asked is not None:
+                raise NotPlainError
+            form = (type(item.content), item.reasoning is None) if content is None else item.reasoning is None
+            events.append(Turn(content, start, len(calls), thoughts, form))
+        elif isinstance(item, _User):
+            events.append(Words(checked_words(_texts(item.content))))
+        else:
+            raise NotPlainError
+    if place > len(items):
+        raise NotPlainError
+    return _with_columns(events, starts, head, calls, [items[place] for place in answers])
+
+
+def _with_columns(events: list[Event], starts: list[int], head: int, calls: list[_Call], answers: list[_Item]) -> Plain:
+    results = [answer for answer in answers if isinstance(answer, _Result)]
+    raw_ids: list[str | None] = [call.id for call in calls]
+    if [result.tool_call_id for result in results] != raw_ids:
+        raise NotPlainError
+    names = [call.function.name for call in calls]
+    said = [result.name for result in results]
+    if any(given is not UNSET and given != name for given, name in zip(said, names, strict=True)):
+        raise NotPlainError
+    given = [call.function.arguments for call in calls]
+    arguments = [_arguments.decode(text) if isinstance(text, str) else text for text in given]
+    contents = [result.content for result in results]
+    told = [text if isinstance(text, str) else checked_words(_texts(text)) for text in contents]
+    return Plain(events, starts, raw_ids, names, arguments, told, head=head)
+
+
+def _texts(content: _Content) -> Content:
+    return content if isinstance(content, str) else [part.text for part in content]
+
+
+def _reply_of(item: _Assistant, dialect: ChatDialect) -> tuple[Content | None, int]:
+    """The model's words, and the number of its thoughts."""
+    content, thoughts = item.content, 0
+    text = item.reasoning_content if item.reasoning_content is not None else item.reasoning
+    if text is not None:
+        # KIM-04: an empty text counts as reasoning where the key is what is asked for.
+        thoughts = int(bool(text) or dialect.reasoning_key is not None)
+    if not content:
+        return None, thoughts
+    if isinstance(content, str):
+        return checked_words(content), thoughts
+    texts = [part.text for part in content if isinstance(part, _Text)]
+    if len(texts) < len(content) and not dialect.reasoning_parts:
+        raise NotPlainError
+    return (checked_words(texts) if texts else None), thoughts + len(content) - len(texts)
+
+
+# ------------------------------------------------------------------------------------------------------------- writing
+
+
+def _write(plain: Plain, events: Sequence[Event], _ways: Ways, *, dialect: ChatDialect) -> list[_Item]:
+    items: list[_Item] = []
+    ids = plain.sent_ids
+    functions = [_Function(name, write_text(value)) for name, value in zip(plain.names, plain.arguments, strict=True)]
+    calls = [_Call(sent_id, "function", function) for sent_id, function in zip(ids, functions, strict=True)]
+    told = [text if isinstance(text, str) else _parts(text, dialect) for text in plain.results]
+    names = plain.names if dialect.named_results else [UNSET] * len(ids)
+    results = [_Result(i, text, name) for i, text, name in zip(ids, told, names, strict=True)]
+    for event in events:
+        if isinstance(event, Words):
+            items.append(_User(_parts(event.content, dialect)))
+            continue
+        content: Any = dialect.empty_content if event.content is None else _parts(event.content, dialect)
+        start, stop = event.start, event.stop
+        items.append(_Assistant(content, event.placeholder, calls[start:stop] or None))
+        items += results[start:stop]
+    return items
+
+
+def _parts(content: Content, dialect: ChatDialect) -> _Content:
+    """One text stands alone, several in a list where the vendor takes one."""
+    if isinstance(content, str):
+        return content
+    if not dialect.content_parts:
+        return "\n".join(content)
+    return content[0] if len(content) == 1 else [_Text(text) for text in content]

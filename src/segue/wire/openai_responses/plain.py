@@ -1,0 +1,200 @@
+"""Plain conversations as items of the Responses API: its express lane."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from segue.canonical.jsontext import write_text
+from segue.canonical.plain import Content, Event, NotPlainError, Plain, Turn, Words, checked_words
+from segue.render.plain import Ways
+from segue.wire.lane import Lane
+from segue.wire.openai_responses.calls import OUTPUT_LIMIT
+from segue.wire.openai_responses.request import BODY_KEYS
+from segue.wire.openai_responses.shared import lawful_id
+
+__all__ = ["RESPONSES_LANE"]
+
+# What bodies usually hold beside the keys that have a canonical word.
+_USUAL_KEYS = frozenset(
+    {"background", "include", "max_tool_calls", "metadata", "prompt_cache_key", "prompt_cache_retention", "reasoning"}
+    | {"service_tier", "store", "stream_options", "text", "top_logprobs", "truncation"}
+)
+_arguments = msgspec.json.Decoder(dict[str, Any])
+_Nothing: TypeAlias = Annotated[list[Any], Meta(max_length=0)] | None
+
+
+class _Part(Struct, tag_field="type", forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    text: str
+
+
+class _InputText(_Part, tag="input_text"):
+    pass
+
+
+class _OutputText(_Part, tag="output_text"):
+    annotations: _Nothing = None
+    logprobs: _Nothing = None
+
+
+class _Summary(Struct, tag_field="type", tag="summary_text", forbid_unknown_fields=True, gc=False):
+    text: str
+
+
+class _Item(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+    """Any item. A message may leave its type out, so types can't tell the classes apart."""
+
+    type: Literal["message", "function_call", "function_call_output", "reasoning"] | UnsetType = UNSET
+    role: Literal["user", "assistant", "system", "developer"] | UnsetType = UNSET
+    call_id: str | UnsetType = UNSET
+    name: str | UnsetType = UNSET
+    arguments: str | UnsetType = UNSET
+    output: str | list[_InputText] | UnsetType = UNSET
+    content: str | list[_InputText | _OutputText] | UnsetType = UNSET
+    id: str | UnsetType = UNSET
+    status: Literal["completed"] | UnsetType | None = UNSET
+    summary: list[_Summary] | UnsetType = UNSET
+    encrypted_content: str | UnsetType | None = UNSET
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+def _read(items: list[_Item]) -> Plain:
+    plain = Plain([], [], [], [], [], [])
+    head = next((place for place, item in enumerate(items) if item.role not in ("system", "developer")), 0)
+    plain.head = place = head
+    while place < len(items):
+        item = items[place]
+        plain.starts.append(place)
+        if item.role == "user":
+            plain.events.append(Words(checked_words(_words(item, _InputText))))
+            place += 1
+        else:
+            place = _read_turn(items, place, plain)
+    return plain
+
+
+def _words(item: _Item, kind: type[_Part]) -> Content:
+    """What a message says; a part of the other side's kind is not what is usual."""
+    content = item.content
+    if content is UNSET or item.type not in (UNSET, "message"):
+        raise NotPlainError
+    if isinstance(content, str):
+        return content
+    if any(type(part) is not kind for part in content):
+        raise NotPlainError
+    return [part.text for part in content]
+
+
+def _read_turn(items: list[_Item], place: int, plain: Plain) -> int:
+    """A run of what the model made, and the outputs of its calls; gives the place behind them."""
+    start, began = len(plain.raw_ids), place
+    texts: list[str] = []
+    thoughts = 0
+    sealed = named = torn = False
+    while place < len(items):
+        item = items[place]
+        if item.type == "function_call":
+            _read_call(item, plain)
+        elif item.role == "assistant":
+            words = checked_words(_words(item, _OutputText))
+            if len(plain.raw_ids) > start:
+                raise NotPlainError
+            texts += [words] if isinstance(words, str) else words
+        elif item.type == "reasoning" and item.summary is not UNSET:
+            thoughts += 1
+            sealed, named = sealed or bool(item.encrypted_content), named or item.id is not UNSET
+            torn = torn or place + 1 == len(items) or items[place + 1].type == "reasoning"
+        else:
+            break
+        place += 1
+    stop = len(plain.raw_ids)
+    if place == began or not (texts or start < stop):
+        raise NotPlainError
+    outputs = items[place : place + stop - start]
+    if [output.call_id for output in outputs] != plain.raw_ids[start:]:
+        raise NotPlainError
+    plain.results += map(_output, outputs)
+    plain.events.append(Turn(texts or None, start, stop, thoughts, form=(sealed, named, torn)))
+    return place + stop - start
+
+
+def _read_call(item: _Item, plain: Plain) -> None:
+    if item.call_id is UNSET or item.name is UNSET or item.arguments is UNSET:
+        raise NotPlainError
+    plain.raw_ids.append(item.call_id)
+    plain.names.append(item.name)
+    plain.arguments.append(_arguments.decode(item.arguments))
+
+
+def _output(item: _Item) -> Content:
+    output = item.output
+    if item.type != "function_call_output" or output is UNSET:
+        raise NotPlainError
+    return output if isinstance(output, str) else checked_words([part.text for part in output])
+
+
+def _goes_home(items: list[_Item]) -> bool:
+    """Whether all items may keep their ids, where they have any (OAI-RESP-13)."""
+    ids = [(str(item.type or "message"), item.id) for item in items if item.id is not UNSET]
+    return len(set(ids)) == len(ids) and all(lawful_id(kind, item_id) for kind, item_id in ids)
+
+
+# ------------------------------------------------------------------------------------------------------------- writing
+
+
+class _Message(Struct, gc=False):
+    role: str
+    content: str | list[_InputText]
+
+
+class _FunctionCall(Struct, tag_field="type", tag="function_call", gc=False):
+    call_id: str
+    name: str
+    arguments: str
+
+
+class _FunctionOutput(Struct, tag_field="type", tag="function_call_output", gc=False):
+    call_id: str
+    output: str | list[_InputText]
+
+
+def _write(plain: Plain, events: Sequence[Event], _ways: Ways) -> list[Any]:
+    items: list[Any] = []
+    ids = plain.sent_ids
+    texts = [write_text(arguments) for arguments in plain.arguments]
+    calls = [_FunctionCall(i, name, text) for i, name, text in zip(ids, plain.names, texts, strict=True)]
+    told = [text if isinstance(text, str) else _parts(text) for text in plain.results]
+    if max(map(len, told), default=0) > OUTPUT_LIMIT:
+        raise NotPlainError
+    outputs = [_FunctionOutput(i, text) for i, text in zip(ids, told, strict=True)]
+    for event in events:
+        if isinstance(event, Words):
+            items.append(_Message("user", _parts(event.content)))
+            continue
+        content = [event.content] if isinstance(event.content, str) else event.content or []
+        items += [_Message("assistant", text) for text in content]
+        items += calls[event.start : event.stop]
+        items += outputs[event.start : event.stop]
+    return items
+
+
+def _parts(content: Content) -> str | list[_InputText]:
+    """One text stands alone, several in a list."""
+    if isinstance(content, str):
+        return content
+    return content[0] if len(content) == 1 else [_InputText(text) for text in content]
+
+
+RESPONSES_LANE = Lane(
+    key="input",
+    items=list[_Item],
+    body_keys=frozenset(key for key in BODY_KEYS | _USUAL_KEYS if "." not in key) - {"input"},
+    read=_read,
+    write=_write,
+    goes_home=_goes_home,
+)

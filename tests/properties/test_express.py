@@ -1,0 +1,154 @@
+"""The express lane says what the long way says, to the byte, or it says nothing.
+
+Here the lane is tried on everything, however small and odd, and what it was found right about before counts for
+nothing: each example is on its own.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from segue.canonical.jsontext import read_object, write
+from segue.carry import Asked, carry
+from segue.convert import policy_of
+from segue.errors import SegueError
+from segue.express import around, express
+from segue.express.sample import sample_places
+from segue.wire.registry import WIRES
+from tests.budget import examples
+
+from . import checks
+from .chaos import CHAOS, damaged
+from .generators import lawful_stories, source_models, stories
+from .spell import SPELLINGS, spell
+from .test_properties import EVERY_PAIR, PAIRS, POLICIES, target_model
+
+STYLES: dict[str, Callable[[Any], str]] = {
+    "compact": lambda body: json.dumps(body, ensure_ascii=False, separators=(",", ":")),
+    "loose": lambda body: json.dumps(body, ensure_ascii=False),
+    "ascii": json.dumps,
+    "indented": lambda body: json.dumps(body, indent=1),
+    "slashes": lambda body: json.dumps(body).replace("/", "\\/"),
+    "sorted": lambda body: json.dumps(body, ensure_ascii=False, sort_keys=True),
+}
+# What the SDKs write down whether it says anything or not, and marks that real bodies carry.
+USUAL: dict[str, dict[str, Any]] = {
+    "assistant": {"refusal": None, "annotations": [], "audio": None, "function_call": None, "reasoning_content": "hm"},
+    "text": {"cache_control": {"type": "ephemeral"}, "citations": None},
+    "tool_use": {"cache_control": {"type": "ephemeral"}, "caller": None},
+    "tool_result": {"cache_control": {"type": "ephemeral"}, "is_error": False},
+    "function_call": {"id": "fc_1", "status": "completed"},
+    "output_text": {"annotations": [], "logprobs": []},
+}
+EXTRAS: tuple[dict[str, Any], ...] = (
+    {},
+    {"temperature": 0.5, "stream": True, "x_unknown": [1, {}]},
+    {"store": False, "metadata": {"k": "v"}},
+    {"max_tokens": 2048, "thinking": {"type": "enabled", "budget_tokens": 1024}},
+    {"reasoning_effort": "high", "tool_choice": "required", "tools": []},
+)
+
+
+def objects_in(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+    for child in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from objects_in(child)
+
+
+def as_sent(data: st.DataObject, body: dict[str, Any]) -> dict[str, Any]:
+    """The body with some of what clients add."""
+    body = {**copy.deepcopy(body), **data.draw(st.sampled_from(EXTRAS))}
+    if data.draw(st.booleans()):
+        for entry in objects_in([body.get("messages"), body.get("input")]):
+            usual = USUAL.get(str(entry.get("type") or entry.get("role")), {})
+            for key in usual:
+                if key not in entry and data.draw(st.integers(0, 3)) == 0:
+                    entry[key] = usual[key]
+    return body
+
+
+WAYS = st.sampled_from(["wary", "trusting", "remembering"])
+
+
+class Everything(set[object]):
+    def __contains__(self, _item: object) -> bool:
+        return True
+
+    def issuperset(self, _others: Any) -> bool:
+        return True
+
+
+def agree(data: bytes, asked: Asked, way: str) -> bool:
+    """Whether the lane was taken; if so, it must have said the same.
+
+    `wary`: each example on its own; `trusting`: the sample is as small as it can be; `remembering`: as in real life.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if way != "remembering":
+            patch.setattr(around, "_remembered", lambda *_: around._Memory())
+        if way == "trusting":
+            patch.setattr(
+                around,
+                "sample_places",
+                lambda whole, shapes, length, _: sample_places(whole, shapes, length, Everything()),
+            )
+        quick = express(data, asked, least=0)
+    if quick is None:
+        return False
+    value, surrogates = read_object(data)
+    carried = carry(value, asked, surrogates=surrogates)
+    assert quick.data == write(carried.said.body)
+    assert quick.report.to_dict() == carried.said.report.to_dict()
+    assert quick.source is carried.source
+    assert quick.names.changed == carried.said.names.changed
+    return True
+
+
+@EVERY_PAIR
+def test_the_lane_says_what_the_long_way_says(source: str, target: str) -> None:
+    taken: Counter[bool] = Counter()
+
+    @examples(20, items=len(PAIRS))
+    @given(data=st.data())
+    def run(data: st.DataObject) -> None:
+        plain = source in SPELLINGS and data.draw(st.integers(0, 3)) > 0
+        story = data.draw(lawful_stories(source) if plain else stories())
+        body = as_sent(data, spell(story, source, data.draw(st.sampled_from((None, *source_models(story, source))))))
+        note(checks.dumped(body))
+        policy = data.draw(st.sampled_from(({}, {}, *POLICIES)))
+        asked = Asked(
+            target=WIRES[target],
+            source=data.draw(st.sampled_from((WIRES[source], WIRES[source], None))),
+            model=target_model(data, target),
+            policy=policy_of(**policy),
+        )
+        text = STYLES[data.draw(st.sampled_from(sorted(STYLES)))](body)
+        taken[agree(text.encode(), asked, data.draw(WAYS))] += 1
+
+    run()
+    print(source, target, taken)
+    assert taken[True] > taken[False] / 10, "the lane is hardly ever taken"
+
+
+@pytest.mark.parametrize("source", [name for name in WIRES if name in CHAOS])
+@examples(10, items=len(CHAOS))
+@given(data=st.data())
+def test_odd_bodies_go_the_long_way_or_come_out_the_same(source: str, data: st.DataObject) -> None:
+    body = data.draw(CHAOS[source])
+    if data.draw(st.booleans()):
+        body = data.draw(damaged(body))
+    target = data.draw(st.sampled_from(sorted(WIRES)))
+    try:
+        asked = Asked(target=WIRES[target], source=WIRES[source])
+        agree(json.dumps(body).encode(), asked, data.draw(WAYS))
+    except SegueError:
+        pytest.fail("the lane took what the long way refuses")
