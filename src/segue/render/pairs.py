@@ -114,7 +114,8 @@ def _ran_abroad(draft: Draft) -> frozenset[str]:
             # GEM-24
             whole = whole and re.fullmatch(draft.demands.own_hosted, _tool_of(block)) is not None
             # ANT-09: the result stands behind its call, before the user speaks again.
-            if run_id and (not whole or (isinstance(block, ToolResponse) and run_id not in running)):
+            late = draft.demands.adjacent and isinstance(block, ToolResponse) and run_id not in running
+            if run_id and (not whole or late):
                 found.add(run_id)
             running.add(run_id)
     return frozenset(found)

@@ -52,6 +52,9 @@ _OTHER_STATUSES: Mapping[str, tuple[str, ...]] = {
     "image_generation_call": ("in_progress", "completed", "generating", "failed"),
     "mcp_call": (*_STATUSES, "calling", "failed"),
 }
+_READ_ELSEWHERE = frozenset(
+    {"message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "computer_call"}
+)
 # Types whose status nobody looks at.
 _STATELESS = frozenset(
     {"reasoning", "program", "multi_agent_call", "multi_agent_call_output", "mcp_list_tools", "mcp_approval_request"}
@@ -69,7 +72,9 @@ def is_shaped(kind: str, item: JsonObject) -> bool:
 
 def has_lawful_status(kind: str, item: JsonObject) -> bool:
     status = item.get("status")
-    return status is None or kind in _STATELESS or status in _OTHER_STATUSES.get(kind, _STATUSES)
+    if status is None or kind in _STATELESS or not (kind in _NEEDS or kind in _READ_ELSEWHERE):
+        return True
+    return status in _OTHER_STATUSES.get(kind, _STATUSES)
 
 
 def has_call_id(item: JsonObject) -> bool:
