@@ -1,13 +1,15 @@
 """Other libraries that carry a tool conversation to another API, as functions from bytes to bytes.
 
-Each is used the way its own code does it, with msgspec around it for the bytes, so that none pays for a slower parser.
-One that is not installed is left out; so is one whose function is gone.
+Each is used the way its own code does it, and its result is written twice: as its client writes it (with `json`, as
+the vendors' SDKs and httpx do), and with msgspec, as if it had the quickest writer there is. All are given msgspec to
+read with. One that is not installed is left out; so is one whose function is gone.
 """
 
 from __future__ import annotations
 
 import asyncio
 import importlib.metadata
+import json
 import logging
 import os
 from collections.abc import Callable, Iterator
@@ -18,20 +20,25 @@ from _transcripts import Turn, body, session
 Work = Callable[[], object]
 
 _read = msgspec.json.Decoder().decode
-_write = msgspec.json.Encoder().encode
+_quick = msgspec.json.Encoder().encode
 MODEL = "claude-sonnet-4-5"
 
 
-def peers(messages: int) -> Iterator[tuple[str, str, Work]]:
-    """Name and version, what is done, and the work itself: Chat bytes to Anthropic bytes where the peer can."""
+def _usual(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def peers(messages: int) -> Iterator[tuple[str, str, Work, Work]]:
+    """Name and version, what is done, and the work with either writer: Chat to Anthropic where the peer can."""
     for make in (_litellm, _rosetta, _pydantic_ai, _langchain):
         try:
-            package, what, work = make(messages)
-            work()
+            package, what, made = make(messages)
+            works = [lambda write=write, made=made: write(made()) for write in (_usual, _quick)]
+            works[0]()
         except (ImportError, AttributeError, TypeError) as error:
             print(f"(left out: {make.__name__.strip('_')}: {error})")
             continue
-        yield f"{package} {importlib.metadata.version(package)}", what, work
+        yield f"{package} {importlib.metadata.version(package)}", what, works[0], works[1]
 
 
 def _litellm(messages: int) -> tuple[str, str, Work]:
@@ -41,11 +48,11 @@ def _litellm(messages: int) -> tuple[str, str, Work]:
 
     data, config = body("openai-chat", messages), AnthropicConfig()
 
-    def work() -> bytes:
+    def work() -> object:
         given = _read(data)
         wanted = {"tools": given["tools"], "temperature": given["temperature"], "max_tokens": 4096}
         options = config.map_openai_params(wanted, {}, MODEL, True)
-        return _write(config.transform_request(MODEL, given["messages"], options, {}, {}))
+        return config.transform_request(MODEL, given["messages"], options, {}, {})
 
     return "litellm", "openai-chat → anthropic", work
 
@@ -55,8 +62,8 @@ def _rosetta(messages: int) -> tuple[str, str, Work]:
 
     data = body("openai-chat", messages)
 
-    def work() -> bytes:
-        return _write(llm_rosetta.convert(_read(data), "anthropic", "openai_chat"))
+    def work() -> object:
+        return llm_rosetta.convert(_read(data), "anthropic", "openai_chat")
 
     return "llm-rosetta", "openai-chat → anthropic", work
 
@@ -67,8 +74,8 @@ def _langchain(messages: int) -> tuple[str, str, Work]:
 
     data = body("openai-chat", messages)
 
-    def work() -> bytes:
-        return _write(_format_messages(convert_to_messages(_read(data)["messages"]), model=MODEL))
+    def work() -> object:
+        return _format_messages(convert_to_messages(_read(data)["messages"]), model=MODEL)
 
     return "langchain-anthropic", "openai-chat → anthropic, messages alone", work
 
@@ -94,8 +101,8 @@ def _pydantic_ai(messages: int) -> tuple[str, str, Work]:
     model = AnthropicModel(MODEL, provider=AnthropicProvider(api_key="none"))
     loop = asyncio.new_event_loop()
 
-    def work() -> bytes:
+    def work() -> object:
         given = own.ModelMessagesTypeAdapter.validate_json(data)
-        return _write(loop.run_until_complete(model._map_message(given, ModelRequestParameters(), {})))
+        return loop.run_until_complete(model._map_message(given, ModelRequestParameters(), {}))
 
     return "pydantic-ai-slim", "its own JSON → anthropic, messages alone", work

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -68,7 +69,7 @@ def as_sent(data: st.DataObject, body: dict[str, Any]) -> dict[str, Any]:
     """The body with some of what clients add."""
     body = {**copy.deepcopy(body), **data.draw(st.sampled_from(EXTRAS))}
     if data.draw(st.booleans()):
-        for entry in objects_in([body.get("messages"), body.get("input")]):
+        for entry in objects_in([body.get("messages"), body.get("input"), body.get("contents")]):
             usual = USUAL.get(str(entry.get("type") or entry.get("role")), {})
             for key in usual:
                 if key not in entry and data.draw(st.integers(0, 3)) == 0:
@@ -77,6 +78,21 @@ def as_sent(data: st.DataObject, body: dict[str, Any]) -> dict[str, Any]:
 
 
 WAYS = st.sampled_from(["wary", "trusting", "remembering"])
+
+
+def repeated(data: st.DataObject, body: dict[str, Any]) -> dict[str, Any]:
+    """The conversation told several times over, with other words and ids, so that no sample shows all of it."""
+    key = next(key for key in ("messages", "input", "contents") if key in body)
+    items = body[key]
+    for copy_ in range(1, data.draw(st.sampled_from((1, 1, 3, 6)))):
+        text = re.sub(r"w(\d{4})q", lambda found, n=copy_: f"w{int(found[1]) + 1000 * n:04}q", json.dumps(body[key]))
+        text = re.sub(r"functions\.([\w-]+):(\d+)", lambda found, n=copy_: _counted_on(found, n), text)
+        items = items + [item for item in json.loads(text) if item.get("role") not in ("system", "developer")]
+    return {**body, key: items}
+
+
+def _counted_on(found: re.Match[str], copy_: int) -> str:
+    return f"functions.{found[1]}:{int(found[2]) + 100 * copy_}"
 
 
 class Everything(set[object]):
@@ -122,7 +138,8 @@ def test_the_lane_says_what_the_long_way_says(source: str, target: str) -> None:
     def run(data: st.DataObject) -> None:
         plain = source in SPELLINGS and data.draw(st.integers(0, 3)) > 0
         story = data.draw(lawful_stories(source) if plain else stories())
-        body = as_sent(data, spell(story, source, data.draw(st.sampled_from((None, *source_models(story, source))))))
+        model = data.draw(st.sampled_from((None, *source_models(story, source))))
+        body = as_sent(data, repeated(data, spell(story, source, model)))
         note(checks.dumped(body))
         policy = data.draw(st.sampled_from(({}, {}, *POLICIES)))
         asked = Asked(

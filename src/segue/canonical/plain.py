@@ -32,7 +32,7 @@ class Turn(Struct, gc=False):
 
     Of reasoning only the number of blocks is kept: nobody but its maker may have it, and to its maker it goes as it is.
     `placeholder` stands for it where the target insists on some. `form` is whatever else tells the turn from others in
-    its own API.
+    its own API; `marked` are those of which something is counted as unsaid.
     """
 
     content: Content | None
@@ -40,6 +40,7 @@ class Turn(Struct, gc=False):
     stop: int
     thoughts: int = 0
     form: object = None
+    marked: bool = False
     placeholder: str | None = None
 
 
@@ -47,6 +48,7 @@ class Words(Struct, gc=False):
     """What the human said."""
 
     content: Content
+    marked: bool = False
 
 
 Event: TypeAlias = Words | Turn

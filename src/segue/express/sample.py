@@ -9,9 +9,9 @@ from segue.canonical.plain import Event, NotPlainError, Plain, Words
 
 __all__ = ["Shape", "last_words", "sample_places", "shapes_of"]
 
-# How many calls, what stands before, what it is, the form of its words, whether it thinks, each odd result, and what
-# else its own API tells it by.
-Shape: TypeAlias = tuple[int, object, object, type, bool, tuple[object, ...], object]
+# How many calls, whether it thinks, whether it is marked, what stands before, what it is, the form of its words, each
+# odd result, and what else its own API tells it by.
+Shape: TypeAlias = tuple[int, bool, bool, object, object, type, tuple[object, ...], object]
 
 
 def sample_places(
@@ -25,14 +25,14 @@ def sample_places(
     spoken = last_words(events)
     chosen = {0, len(events) - 1, spoken, min(spoken + 1, len(events) - 1)}
     shown: set[object] = set()
-    calls = thoughts = False
+    reported = (False, False, False)
     for shape, index in sorted(shapes.items(), key=lambda item: (item[0][0], item[1])):
-        # The report on the sample must tell of calls and of thoughts, whatever was seen before.
-        wanted = (shape[0] > 0 and not calls) or (shape[4] and not thoughts)
+        # The report on the sample must tell of calls, thoughts and marks, whatever was seen before.
+        found = (shape[0] > 0 or reported[0], shape[1] or reported[1], shape[2] or reported[2])
         traits = _traits(*shape)
-        if wanted or not proven.issuperset(traits - shown):
+        if found != reported or not proven.issuperset(traits - shown):
             chosen |= {max(index - 1, 0), index}
-            calls, thoughts = calls or shape[0] > 0, thoughts or shape[4]
+            reported = found
         shown |= {shape, *traits}
     # Words stand behind what they stood behind: at home, what is new there would be mended.
     chosen |= {index - 1 for index in chosen if index and isinstance(events[index], Words)}
@@ -60,7 +60,7 @@ def shapes_of(whole: Plain) -> dict[Shape, int]:
     for index, event in enumerate(whole.events):
         if isinstance(event, Words):
             kind: object = Words
-            shape: Shape = (0, before, kind, type(event.content), False, (), None)
+            shape: Shape = (0, False, event.marked, before, kind, type(event.content), (), None)
         else:
             start, stop = event.start, event.stop
             kind = start < stop
@@ -69,7 +69,8 @@ def shapes_of(whole: Plain) -> dict[Shape, int]:
                 found = tuple(
                     [(place in failed, results[place] and type(results[place])) for place in range(start, stop)]
                 )
-            shape = (stop - start, before, kind, type(event.content), event.thoughts > 0, found, event.form)
+            thinks = event.thoughts > 0
+            shape = (stop - start, thinks, event.marked, before, kind, type(event.content), found, event.form)
         if shape not in shapes:
             shapes[shape] = index
         before = kind
@@ -77,7 +78,14 @@ def shapes_of(whole: Plain) -> dict[Shape, int]:
 
 
 def _traits(
-    calls: int, before: object, kind: object, content: type, thinks: bool, found: tuple[object, ...], form: object
+    calls: int,
+    thinks: bool,
+    marked: bool,
+    before: object,
+    kind: object,
+    content: type,
+    found: tuple[object, ...],
+    form: object,
 ) -> set[object]:
     pairs = {("before", before, kind), ("content", kind, content), ("several", calls > 1), ("thinks", kind, thinks)}
-    return {*pairs, ("form", form), *(("result", result) for result in found)}
+    return {*pairs, ("form", form), ("marked", kind, marked), *(("result", result) for result in found)}

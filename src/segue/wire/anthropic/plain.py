@@ -16,6 +16,7 @@ __all__ = ["ANTHROPIC_LANE"]
 
 # What bodies usually hold beside the keys that have a canonical word.
 _USUAL_KEYS = frozenset({"betas", "cache_control", "container", "context_management", "mcp_servers", "service_tier"})
+_MARK = "cache_control"
 _Mark: TypeAlias = dict[str, Any] | None
 
 
@@ -68,7 +69,7 @@ _Item: TypeAlias = _User | _Assistant
 
 
 def _read(items: list[_Item]) -> Plain:
-    plain = Plain([], [], [], [], [], [], failed=[], unsaid={"cache_control": 0})
+    plain = Plain([], [], [], [], [], [], failed=[], unsaid={_MARK: 0})
     for place, item in enumerate(items):
         waiting = len(plain.raw_ids) > len(plain.results)
         if isinstance(item, _Assistant):
@@ -85,8 +86,9 @@ def _read(items: list[_Item]) -> Plain:
             # Words in one message with results are of the item at which the turn began.
             place += 1
         plain.starts.append(place)
+        marks = plain.unsaid[_MARK]
         words = content if isinstance(content, str) else _read_texts(content, plain)
-        plain.events.append(Words(checked_words(words)))
+        plain.events.append(Words(checked_words(words), plain.unsaid[_MARK] > marks))
     if len(plain.raw_ids) > len(plain.results):
         raise NotPlainError
     return plain
@@ -98,6 +100,7 @@ def _read_reply(item: _Assistant, plain: Plain) -> Turn:
         return Turn(checked_words(item.content), start, start)
     texts: list[str] = []
     thoughts = unsigned = 0
+    marks = plain.unsaid[_MARK]
     for block in item.content:
         if isinstance(block, _ToolUse):
             plain.raw_ids.append(block.id)
@@ -112,16 +115,17 @@ def _read_reply(item: _Assistant, plain: Plain) -> Turn:
         else:
             texts.append(block.text)
         if block.cache_control:
-            plain.unsaid["cache_control"] += 1
+            plain.unsaid[_MARK] += 1
     stop = len(plain.raw_ids)
     if start == stop or texts:
         checked_words(texts)
-    return Turn(texts or None, start, stop, thoughts, form=unsigned > 0)
+    return Turn(texts or None, start, stop, thoughts, unsigned > 0, plain.unsaid[_MARK] > marks)
 
 
 def _read_results(content: str | list[_Spoken], plain: Plain) -> list[_Spoken]:
     """The results that the last reply waits for, from the head of a message; what is left is the human's."""
     waiting = plain.raw_ids[len(plain.results) :]
+    marks = plain.unsaid[_MARK]
     if isinstance(content, str) or len(content) < len(waiting):
         raise NotPlainError
     for block, raw_id in zip(content, waiting, strict=False):
@@ -130,9 +134,11 @@ def _read_results(content: str | list[_Spoken], plain: Plain) -> list[_Spoken]:
         if block.is_error:
             plain.failed.append(len(plain.results))
         if block.cache_control:
-            plain.unsaid["cache_control"] += 1
+            plain.unsaid[_MARK] += 1
         text = block.content
         plain.results.append(text if isinstance(text, str) else checked_words([part.text for part in text]))
+    if plain.unsaid[_MARK] > marks:
+        plain.events[-1].marked = True
     return content[len(waiting) :]
 
 
@@ -142,7 +148,7 @@ def _read_texts(blocks: Sequence[_Spoken], plain: Plain) -> list[str]:
         if type(block) is not _Text:
             raise NotPlainError
         if block.cache_control:
-            plain.unsaid["cache_control"] += 1
+            plain.unsaid[_MARK] += 1
         texts.append(block.text)
     return texts
 

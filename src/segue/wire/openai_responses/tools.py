@@ -64,7 +64,7 @@ def bare_names(tools: Sequence[Tool]) -> dict[str, str]:
 
 
 def _parse_entry(entry: JsonObject, namespace: str | None, extra: JsonObject | None) -> Iterator[Tool]:
-    kind = entry.get("type", "function")
+    kind = entry.get("type") or "function"
     if not isinstance(kind, str):
         raise InputError(f"a tool's type must be a string, not {kind_of(kind)}", path="type")
     if kind == "namespace":
@@ -89,7 +89,7 @@ def _parse_own(entry: JsonObject, kind: str, namespace: str | None, extra: JsonO
     detail = entry if nested is None else nested
     name = _name(detail)
     parameters = detail.get("parameters")
-    intact = nested is None and "type" in entry and (parameters is None or isinstance(parameters, dict))
+    intact = nested is None and entry.get("type") == kind and (parameters is None or isinstance(parameters, dict))
     form = object_or_none(detail.get("format")) or {}
     grammar = object_or_none(form.get("grammar")) or form
     bound = {key: grammar[key] for key in ("syntax", "definition") if key in grammar}
@@ -175,7 +175,7 @@ def respelled_tools(entries: Sequence[Any], spell: Callable[[str], str], namespa
 
 
 def _respelled(entry: JsonObject, spell: Callable[[str], str], namespace: str | None) -> JsonObject:
-    kind = entry.get("type", "function")
+    kind = entry.get("type") or "function"
     if kind == "namespace" and isinstance(entry.get("tools"), list):
         given = cast("list[Any]", entry["tools"])
         inner = respelled_tools(given, spell, _name(entry))
