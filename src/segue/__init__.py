@@ -22,15 +22,19 @@ if TYPE_CHECKING:
     from segue.conformance.rule import Verdict, Violation
     from segue.conversation import Conversation, Rendered
     from segue.convert import Converted, convert
+    from segue.declarations import ConvertedTools, convert_tools
     from segue.errors import InputError, ProjectionError, RemoteProtocolError, SegueError
     from segue.render.report import Report
     from segue.repair import Change, Repaired, repair
+    from segue.wire.by_model import Detected, detect
     from segue.wire.registry import Format, formats
 
 __all__ = [
     "Change",
     "Conversation",
     "Converted",
+    "ConvertedTools",
+    "Detected",
     "Format",
     "InputError",
     "ProjectionError",
@@ -45,6 +49,8 @@ __all__ = [
     "canonical_tool_id",
     "check",
     "convert",
+    "convert_tools",
+    "detect",
     "formats",
     "normalize_to_anthropic_tool_id",
     "normalize_to_history_tool_id",
@@ -64,9 +70,11 @@ _ROOMS = {
     "segue.conformance.rule": ("Verdict", "Violation"),
     "segue.conversation": ("Conversation", "Rendered"),
     "segue.convert": ("Converted", "convert"),
+    "segue.declarations": ("ConvertedTools", "convert_tools"),
     "segue.errors": ("InputError", "ProjectionError", "RemoteProtocolError", "SegueError"),
     "segue.render.report": ("Report",),
     "segue.repair": ("Change", "Repaired", "repair"),
+    "segue.wire.by_model": ("Detected", "detect"),
     "segue.wire.registry": ("Format", "formats"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}

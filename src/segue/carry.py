@@ -23,7 +23,7 @@ from segue.wire.base import Fetch, Projection, Wire
 from segue.wire.detect import detect_source, speaks_against
 from segue.wire.formats import scheme_for
 from segue.wire.idmap import IdMap
-from segue.wire.names import NameMap
+from segue.wire.names import NameMap, NameRule
 from segue.wire.registry import WIRES
 
 __all__ = ["Asked", "Carried", "Said", "carry", "say", "unsaid_finding", "unsaid_items"]
@@ -110,7 +110,7 @@ def say(
     _report_unsaid(request, wire, report)
     names = NameMap(rule.at_home(tool.name for tool in transcript.tools) if transcript.home else rule)
     if transcript.home and rule.home_free:
-        for name in _free_text_names(transcript):
+        for name in _free_text_names(transcript, rule):
             names.keep(name)
     spell: Callable[[str], str] = names.render
     ids = IdMap.project(transcript, scheme, spell)
@@ -127,11 +127,12 @@ def say(
     return transcript, Said(body, ids, names, report)
 
 
-def _free_text_names(transcript: Transcript) -> set[str]:
-    """Names that no function bears."""
+def _free_text_names(transcript: Transcript, rule: NameRule) -> set[str]:
+    """Names that no function bears, nor a tool in a namespace."""
     calls = [call for message in transcript.messages for call in calls_of(message)]
     named = [(made.name, made.kind) for made in (*transcript.tools, *calls)]
-    free = {name for name, kind in named if kind == "custom" and 0 < len(name) <= 128}
+    lawful = {name for name, _ in named if 0 < len(name) <= rule.home_limit and rule.home_joint not in name}
+    free = {name for name, kind in named if kind == "custom" and name in lawful}
     return free - {name for name, kind in named if kind == "function"}
 
 

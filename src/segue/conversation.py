@@ -15,6 +15,7 @@ from segue.canonical.jsontext import plain, read_object, write
 from segue.canonical.request import Options, Reply, Request, Tool
 from segue.carry import say
 from segue.convert import Body, parse_reply, policy_of
+from segue.declarations import parse_declaration
 from segue.errors import InputError
 from segue.models import identify
 from segue.render.demands import TEXTS
@@ -292,14 +293,7 @@ def _declared(tool: Tool | Mapping[str, Any], position: int) -> tuple[Tool, ...]
         return (tool,)
     if not isinstance(tool, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError("a tool's declaration must be an object", path=f"tools[{position}]")
-    flat = tool.get("type") in ("function", "custom") and "name" in tool and "input_schema" not in tool
-    name = "openai-responses" if flat else "openai-chat" if {"function", "custom"} & tool.keys() else "anthropic"
-    if {"functionDeclarations", "function_declarations"} & tool.keys():
-        name = "gemini"
-    try:
-        return WIRES[name].parse_request({"messages": [], "input": [], "contents": [], "tools": [plain(tool)]}).tools
-    except InputError as error:
-        raise InputError(error.message, path=error.path.replace("tools[0]", f"tools[{position}]")) from None
+    return parse_declaration(tool, position)
 
 
 def _reply_source(value: Mapping[str, Any]) -> str:

@@ -23,7 +23,7 @@ from segue.wire.idmap import IdMap
 from segue.wire.names import NameMap, NameRule
 from segue.wire.profiles import profiled
 from segue.wire.registry import find
-from segue.wire.tools import free_text_back
+from segue.wire.tools import free_text_back, strict_back
 
 __all__ = ["Body", "Converted", "convert", "parse_reply", "policy_of"]
 
@@ -87,10 +87,12 @@ class Converted:
         if not self._source.custom_tools:
             custom = frozenset[str]()
 
+        strict = {tool.name: tool for tool in self._request.tools if tool.strict}
+
         def named(call: ToolCall) -> ToolCall:
             name = self._names.parse(call.name)
             call = call if name == call.name else msgspec.structs.replace(call, name=name)
-            return free_text_back(call, custom)
+            return strict_back(free_text_back(call, custom), strict)
 
         blocks = tuple(named(block) if isinstance(block, ToolCall) else block for block in reply.blocks)
         pairer = Pairer()

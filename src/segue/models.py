@@ -57,6 +57,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "qvq": ("qwen", "qvq"),
     "gpt": ("gpt", ""),
     "chatgpt": ("gpt", "chatgpt"),
+    "codex": ("gpt", "codex"),
     "o": ("gpt", "o"),
     "llama": ("llama", ""),
     "glm": ("glm", ""),
@@ -80,11 +81,14 @@ _BY_VERSION: dict[str, tuple[tuple[tuple[int, ...], int], ...]] = {
     "devstral": (((2,), 13), ((1, 1), 11), ((1,), 7)),
 }
 _BY_LINE = {"mixtral": 3, "mathstral": 3, "nemo": 3, "tiny": 3, "pixtral": 7, "saba": 7, "magistral": 13}
+# The revision at the end of a Bedrock id says nothing of the model.
+_REVISION = re.compile(r"-v\d+:\d+$")
+_UNITS = frozenset({"k", "b", "m", "x"})
 
 
 def _tokens(name: str) -> list[str]:
     """Words and numbers of the last path segment, `kimik2` taken apart as `kimi k 2`."""
-    tail = name.lower().rsplit("/", 1)[-1]
+    tail = _REVISION.sub("", name.lower().rsplit("/", 1)[-1])
     return _TOKEN.findall(tail.replace("kimik", "kimi k"))
 
 
@@ -94,7 +98,7 @@ def _version(tokens: list[str], start: int) -> tuple[int, ...]:
     for position in range(start, len(tokens)):
         token = tokens[position]
         unit = tokens[position + 1] if position + 1 < len(tokens) else ""
-        if token.isdigit() and len(token) <= 2 and unit not in ("k", "b", "m") and not token.startswith("0"):
+        if token.isdigit() and len(token) <= 2 and unit not in _UNITS and not token.startswith("0"):
             found.append(int(token))
         elif token == "0" and found:
             found.append(0)
@@ -184,6 +188,8 @@ def _identify(name: str) -> Model:
     if family == "mistral" and not line:
         line = next((word for word in tokens if word in _MISTRAL_LINES), "")
     version = _version(tokens, position)
+    if family == "gpt" and version == (35,):
+        version = (3, 5)  # Azure's names have no dots
     if family == "deepseek":
         line, version = _deepseek(tokens)
     if family == "gemini":

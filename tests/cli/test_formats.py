@@ -34,3 +34,34 @@ def test_a_terminal_gets_colour():
 
 def test_no_color_is_honoured():
     assert "\x1b[" not in in_terminal("formats", NO_COLOR="1")
+
+
+def test_a_model_s_name_is_taken_apart():
+    ended = run("formats", "--model", "moonshotai/Kimi-K2-Instruct")
+    assert (ended.code, ended.err) == (0, "")
+    assert [line.split() for line in ended.lines] == [
+        ["wire", "openai-chat"],
+        ["dialect", "kimi"],
+        ["tool", "format", "kimi"],
+        ["family", "kimi"],
+        ["line", "k2"],
+        ["version", "2"],
+    ]
+
+
+def test_a_model_s_name_as_json():
+    assert run("formats", "--model", "claude-sonnet-4-5", "--json").json == {
+        "model": "claude-sonnet-4-5",
+        "wire": "anthropic",
+        "dialect": None,
+        "tool_format": "anthropic",
+        "family": "claude",
+        "line": "sonnet",
+        "version": "4.5",
+    }
+
+
+def test_an_unknown_model_gets_the_default():
+    ended = run("formats", "--model", "my-own-model")
+    assert ended.code == 0
+    assert [line.split()[-1] for line in ended.lines] == ["openai-chat", "-", "openai", "-", "-", "-"]

@@ -886,6 +886,7 @@ def test_system_text_from_abroad():
 # ------------------------------------------------------------------------------------------------------------- options
 
 ON = Reasoning(enabled=True)
+CLOSED = {"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": False}
 
 
 @pytest.mark.parametrize(
@@ -969,9 +970,15 @@ def test_room_to_think_and_to_answer(model, options, max_tokens, budget):
         ("claude-sonnet-4-5", {"response_format": ResponseFormat("json")}, {}, ["response_format"]),
         (
             "claude-sonnet-4-5",
-            {"response_format": ResponseFormat("schema", {"type": "object"})},
-            {"output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}}},
+            {"response_format": ResponseFormat("schema", CLOSED)},
+            {"output_config": {"format": {"type": "json_schema", "schema": CLOSED}}},
             [],
+        ),
+        (
+            "claude-sonnet-4-5",
+            {"response_format": ResponseFormat("schema", {"type": "object"})},
+            {},
+            ["response_format"],
         ),
         ("claude-3-7-sonnet", {"response_format": ResponseFormat("schema", {})}, {}, ["response_format"]),
     ],

@@ -35,6 +35,9 @@ EVERY = BODIES["every item"]["input"]
 everybody = pytest.mark.parametrize("given_body", BODIES.values(), ids=BODIES)
 
 
+CLOSED = {**SCHEMA, "required": ["q"], "additionalProperties": False}
+
+
 def home(given_body: dict[str, Any], **policy: Any) -> Any:
     return segue.convert(given_body, source=API, target=API, **policy)
 
@@ -557,12 +560,13 @@ def test_declarations():
         ),
     )
     empty = {"type": "object", "properties": {}}
+    closed = {**empty, "required": [], "additionalProperties": False}
     assert made["tools"] == [
-        {"type": "function", "name": "read", "description": "reads", "parameters": empty, "strict": True},
+        {"type": "function", "name": "read", "description": "reads", "parameters": closed, "strict": True},
         {"type": "function", "name": "bare", "parameters": empty, "strict": False},
         {"type": "custom", "name": "free", "format": {"type": "grammar", "syntax": "lark", "definition": "start: /a/"}},
     ]
-    assert [(finding.kind, finding.subject) for finding in report.findings] == [("tools", "web_search")]
+    assert [finding.subject for finding in report.findings] == ["web_search", "read"]
 
 
 def test_at_most_128_tools_those_in_use_first():
@@ -616,8 +620,8 @@ READ = (Tool("read"), Tool("free", kind="custom"))
         ({"reasoning": Reasoning(enabled=False)}, {"reasoning": {"effort": "none"}}),
         ({"response_format": ResponseFormat("json")}, {"text": {"format": {"type": "json_object"}}}),
         (
-            {"response_format": ResponseFormat("schema", SCHEMA, "my_name", True)},
-            {"text": {"format": {"type": "json_schema", "name": "my_name", "schema": SCHEMA, "strict": True}}},
+            {"response_format": ResponseFormat("schema", CLOSED, "my_name", True)},
+            {"text": {"format": {"type": "json_schema", "name": "my_name", "schema": CLOSED, "strict": True}}},
         ),
     ],
 )

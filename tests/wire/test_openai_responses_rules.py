@@ -167,7 +167,7 @@ def test_resp_05_nor_where_an_item_refers_to_it():
 def test_resp_04_not_where_the_provider_may_hold_the_output():
     given_body = body(user(), call(), {"type": "item_reference", "id": "fco_1"})
     assert segue.convert(given_body, target=API).body == given_body
-    running = body(user(), call(**{"async": True}), says("meanwhile"))
+    running = body(user(), {**call(), "async": True}, says("meanwhile"))
     assert segue.convert(running, target=API).body == running
     chat = segue.convert(running, target="openai-chat")
     assert segue.check(chat.body, "openai-chat")

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
 
 from segue.cli import options, streams
+
+if TYPE_CHECKING:
+    from segue import Detected
 
 _COLUMNS = ("name", "kind", "on", "provider", "default_model", "tool_format", "title")
 _HEADS = tuple(column.replace("_", " ") for column in _COLUMNS)
 
 
 @options.command("formats")
-def command(*, as_json: bool) -> None:
-    """List the APIs that segue speaks, and what holds for each when nothing else is said."""
+@click.option("--model", metavar="NAME", help="What a model's name says: its API, its dialect, how tools are written.")
+def command(*, as_json: bool, model: str | None) -> None:
+    """List the APIs that segue speaks, and what holds for each when nothing else is said.
+
+    \b
+      segue formats --model moonshotai/Kimi-K2-Instruct
+    """
     import segue
 
+    if model is not None:
+        _show_model(segue.detect(model), as_json=as_json)
+        return
     rows: list[dict[str, str | None]] = [{name: getattr(row, name) for name in _COLUMNS} for row in segue.formats()]
     if as_json:
         import msgspec
@@ -23,6 +37,20 @@ def command(*, as_json: bool) -> None:
         return
     cells = [[value or "-" for value in row.values()] for row in rows]
     streams.write(_coloured(cells) if streams.coloured() else _plain(cells))
+
+
+def _show_model(found: Detected, *, as_json: bool) -> None:
+    model = found.model
+    version = ".".join(map(str, model.version))
+    row = {"wire": found.wire, "dialect": found.dialect, "tool_format": found.tool_format}
+    row |= {"family": model.family or None, "line": model.line or None, "version": version or None}
+    if as_json:
+        import msgspec
+
+        streams.write(msgspec.json.encode({"model": model.name, **row}), b"\n")
+        return
+    width = max(map(len, row)) + 2
+    streams.write("".join(f"{key.replace('_', ' '):{width}}{value or '-'}\n" for key, value in row.items()))
 
 
 def _plain(rows: Sequence[Sequence[str]]) -> str:

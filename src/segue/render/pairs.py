@@ -110,7 +110,7 @@ def _ran_abroad(draft: Draft) -> frozenset[str]:
         kept = not _loses_its_name(draft, message)
         for block in message.blocks:
             run_id = _hosted_id(block)
-            whole = draft.at_home(block) and block.native is not None and block.native.intact and kept
+            whole = _is_whole(draft, block) and kept
             # GEM-24
             whole = whole and re.fullmatch(draft.demands.own_hosted, _tool_of(block)) is not None
             # ANT-09: the result stands behind its call, before the user speaks again.
@@ -118,6 +118,11 @@ def _ran_abroad(draft: Draft) -> frozenset[str]:
                 found.add(run_id)
             running.add(run_id)
     return frozenset(found)
+
+
+def _is_whole(draft: Draft, block: Block) -> bool:
+    """Whether this goes back to who made it as it came."""
+    return draft.at_home(block) and block.native is not None and block.native.intact
 
 
 def _loses_its_name(draft: Draft, message: Message) -> bool:
@@ -243,13 +248,13 @@ def _client_responses(draft: Draft) -> list[ToolResponse]:
 def orphans(draft: Draft) -> Draft:
     """A result whose call is not here is told as text, where it stood."""
     called = {block.id for message in draft.messages for block in message.blocks if isinstance(block, ToolCall)}
-    if draft.request.continues is not None:
-        if draft.home:
-            return draft
+    elsewhere: frozenset[str] = frozenset()
+    if draft.request.continues is not None and draft.home:
+        elsewhere = _answers_elsewhere(draft)
+    elif draft.request.continues is not None:
         draft.report.add("dropped", f"this body goes on from {draft.request.continues}, which it does not hold")
-
     given = [block for message in draft.messages for block in message.blocks if isinstance(block, ToolResponse)]
-    lost = {response.call_id for response in given} - called - draft.loose
+    lost = {response.call_id for response in given} - called - draft.loose - elsewhere
     if not lost:
         return draft
 
@@ -261,6 +266,17 @@ def orphans(draft: Draft) -> Draft:
         found = any(is_orphan(block) for block in message.blocks)
         messages += _with_orphans_told(draft, message, is_orphan) if found else [message]
     return draft.with_messages(messages)
+
+
+def _answers_elsewhere(draft: Draft) -> frozenset[str]:
+    """Results of calls that the provider may hold: each that bears an id, the first of those that bear the same."""
+    found: dict[tuple[str, bool], str] = {}
+    for message in draft.messages:
+        for block in message.blocks:
+            raw_id = block.origin.raw_id if isinstance(block, ToolResponse) else None
+            if isinstance(block, ToolResponse) and raw_id and re.fullmatch(draft.demands.own_id, raw_id):
+                found.setdefault((raw_id, block.hosted), block.call_id)
+    return frozenset(found.values())
 
 
 def _with_orphans_told(draft: Draft, message: Message, is_orphan: Callable[[Block], bool]) -> list[Message]:
@@ -299,7 +315,7 @@ def complete(draft: Draft) -> Draft:
         missing = [
             call
             for call in _client_calls(draft, message)
-            if call.id not in answered and (call.awaited or not draft.at_home(call))
+            if call.id not in answered and (call.awaited or not _is_whole(draft, call))
         ]
         if not missing or (draft.policy.pending == "keep" and position == last):
             continue

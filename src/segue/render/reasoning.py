@@ -80,12 +80,12 @@ def _leading(draft: Draft, kept: Callable[[Message], Message]) -> Iterator[Messa
         if message.speaker != "ai":
             yield message
             continue
-        ends = bool(message.blocks) and isinstance(message.blocks[-1], Thinking)
         made = kept(message)
         # OAI-RESP-08: what comes after reasoning that was torn from it may have been made with it.
         made = unnamed(made) if torn or made is not message else made
-        yield _without_detached(draft, made)
-        torn = ends and draft.at_home(message.blocks[-1])
+        attached = _without_detached(draft, made)
+        torn = attached is not made and draft.at_home(made.blocks[-1])
+        yield attached
 
 
 def _without_detached(draft: Draft, message: Message) -> Message:

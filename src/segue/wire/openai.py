@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
-from segue.canonical.blocks import Media
+from segue.canonical.blocks import Media, Native
 from segue.canonical.jsontext import write_text
 from segue.canonical.request import Effort, Options
 from segue.models import Model
@@ -25,6 +25,7 @@ __all__ = [
     "fetched",
     "fit_to_model",
     "is_gpt",
+    "is_openai",
     "left_out",
     "parse_error",
     "reasons",
@@ -47,6 +48,11 @@ def reasons(model: Model) -> bool:
     if model.family != "gpt" or model.name.endswith("chat-latest"):
         return False
     return model.line == "o" or model.at_least(5)
+
+
+def is_openai(native: Native | None) -> bool:
+    """Whether something was said to OpenAI already: its two APIs take the same schemas."""
+    return native is not None and native.api in ("openai-chat", "openai-responses")
 
 
 def left_out(options: Options, report: Report, why: str, *names: str) -> Options:

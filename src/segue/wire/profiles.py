@@ -18,6 +18,7 @@ from segue.render.demands import Demands
 from segue.wire.base import Wire
 from segue.wire.idmap import IdScheme, kimi_scheme, mistral_scheme
 from segue.wire.openai_chat import OPENAI_DIALECT, make_wire
+from segue.wire.schema import rules as schema_rules
 
 __all__ = ["PROFILES", "Profile", "profiled"]
 
@@ -69,6 +70,7 @@ _PLAIN = Profile(
         "media": frozenset({"image"}),
         "limit_key": "max_tokens",
         "description_limit": None,
+        "strict_schemas": None,
     },
     {
         "loose_without_id": False,
@@ -102,7 +104,7 @@ PROFILES: Mapping[str, Profile] = {
     # COMP-05
     "xai": Profile({"empty_content": ""}),
     # COMP-09, COMP-10
-    "minimax": Profile({"arguments": "json", "parameters_wanted": True}),
+    "minimax": Profile({"arguments": "json", "parameters_wanted": True, "schemas": schema_rules.MISTRAL}),
     # COMP-11
     "z.ai": Profile({}, {"unique_ids": "conversation", "first": "human", "human_wanted": True}),
     # COMP-12: the object itself is wanted by its own `/api/chat`; `/v1` takes a string that holds one.

@@ -15,6 +15,7 @@ from segue.canonical.blocks import ToolCall
 from segue.canonical.jsontext import write_text
 from segue.canonical.request import Tool
 from segue.render.report import Report
+from segue.wire.schema import without_forced_nulls
 
 __all__ = [
     "as_function",
@@ -22,6 +23,7 @@ __all__ = [
     "object_schema",
     "render_arguments_object",
     "render_arguments_text",
+    "strict_back",
 ]
 
 FREE_TEXT = "input"
@@ -58,6 +60,16 @@ def free_text_back(call: ToolCall, custom_names: frozenset[str]) -> ToolCall:
     if set(arguments) != {FREE_TEXT} or not isinstance(arguments[FREE_TEXT], str):
         return call
     return msgspec.structs.replace(call, kind="custom", arguments=arguments[FREE_TEXT], native=None)
+
+
+def strict_back(call: ToolCall, strict: Mapping[str, Tool]) -> ToolCall:
+    """A reply's call to a tool that was declared as strict, without nulls that only the declaration asked for."""
+    tool = strict.get(call.name)
+    if tool is None or tool.parameters is None or not isinstance(call.arguments, dict):
+        return call
+    given = cast("dict[str, Any]", call.arguments)
+    arguments = without_forced_nulls(given, tool.parameters)
+    return call if arguments == given else msgspec.structs.replace(call, arguments=arguments, native=None)
 
 
 def as_function(tool: Tool, report: Report) -> Tool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from segue.canonical.request import Effort, Options, ResponseFormat, ToolChoice
 from segue.models import Model
 from segue.render.report import Report
@@ -16,8 +18,9 @@ from segue.wire.anthropic.fields import JsonObject, int_or_none, number_or_none,
 from segue.wire.anthropic.thinking import fit_budget, is_thinking, parse_reasoning, render_reasoning
 from segue.wire.anthropic.traits import Traits, traits_of
 from segue.wire.effort import budget_of
+from segue.wire.schema import fitted_format, rules
 
-__all__ = ["parse_options", "render_options"]
+__all__ = ["lawful_options", "parse_options", "render_options"]
 
 _ANSWER = 8192
 
@@ -73,6 +76,14 @@ def _parse_format(body: Mapping[str, Any]) -> ResponseFormat | None:
 
 
 # ----------------------------------------------------------------------------------------------------------------- out
+
+
+def lawful_options(options: Options, model: Model, report: Report) -> Options:
+    """Options from abroad, with the schema of an answer as the API takes it."""
+    form = options.response_format
+    if form is None or form.schema is None or not traits_of(model).schemas:
+        return options
+    return replace(options, response_format=fitted_format(form, rules.ANTHROPIC_STRICT, report))
 
 
 def render_options(

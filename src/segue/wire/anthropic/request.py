@@ -15,7 +15,7 @@ from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.anthropic.fields import JsonObject, kind_of, needed_list, needed_object, text_or_none
 from segue.wire.anthropic.items import API, own_fragment, parse_content, render_block, with_rest
-from segue.wire.anthropic.options import parse_options, render_options
+from segue.wire.anthropic.options import lawful_options, parse_options, render_options
 from segue.wire.anthropic.tools import parse_tools, render_tools
 from segue.wire.anthropic.traits import DEFAULT_MODEL
 from segue.wire.base import Projection
@@ -117,9 +117,10 @@ def render_request(transcript: Transcript, projection: Projection) -> JsonObject
     if transcript.home:
         return _render_at_home(transcript, projection, messages, tools)
     body: JsonObject = {"model": transcript.model} if transcript.model else {}
+    model = identify(transcript.model or DEFAULT_MODEL)
     fields = render_options(
-        transcript.options,
-        identify(transcript.model or DEFAULT_MODEL),
+        lawful_options(transcript.options, model, projection.report),
+        model,
         projection.report,
         declared=bool(tools),
         spell=projection.names.render,

@@ -12,6 +12,7 @@ from segue.wire.anthropic.fields import JsonObject, needed_list, needed_object, 
 from segue.wire.anthropic.items import API, own_fragment
 from segue.wire.base import Projection
 from segue.wire.overlay import unmodelled
+from segue.wire.schema import fitted_tool, rules
 from segue.wire.tools import as_function, object_schema
 
 __all__ = ["parse_tools", "render_tools"]
@@ -80,9 +81,8 @@ def _render_tool(tool: Tool, projection: Projection) -> JsonObject | None:
     written: JsonObject = {"name": name}
     if tool.description is not None:
         written["description"] = tool.description
-    written["input_schema"] = tool.parameters if lawful else object_schema(tool.parameters)
-    if tool.strict:
-        projection.report.add("tools", "`strict` is left out: its schema subset is another", subject=tool.name)
+    # All strict tools of a request share a narrow limit of unions and optional keys: none is made strict here.
+    written["input_schema"], _ = fitted_tool(tool, rules.ANTHROPIC, projection.report)
     if tool.native is not None and tool.native.api == API:
         written |= unmodelled(tool.native.fragment, _MODELLED)
     return written

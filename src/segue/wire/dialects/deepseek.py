@@ -14,6 +14,7 @@ from segue.render.report import Report
 from segue.wire.idmap import prefix_scheme
 from segue.wire.openai_chat import make_wire
 from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning
+from segue.wire.schema import rules as schema_rules
 
 __all__ = ["DEEPSEEK"]
 
@@ -71,6 +72,7 @@ DEEPSEEK = make_wire(
         stop_limit=16,
         empty_tools=False,
         hosted_tools=False,
+        schemas=schema_rules.DEEPSEEK,
         adjust=_adjusted,
     )
 )

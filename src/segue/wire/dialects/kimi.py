@@ -14,6 +14,7 @@ from segue.render.report import Report
 from segue.wire.idmap import IdScheme, kimi_scheme, prefix_scheme
 from segue.wire.openai_chat import make_wire
 from segue.wire.openai_chat.dialect import ChatDialect, left_out
+from segue.wire.schema import rules as schema_rules
 
 __all__ = ["KIMI"]
 
@@ -87,6 +88,7 @@ KIMI = make_wire(
         media=frozenset({"image"}),
         max_temperature=1,
         stop_limit=5,
+        schemas=schema_rules.KIMI,
         adjust=_adjusted,
     )
 )

@@ -12,6 +12,7 @@ from segue.wire.effort import effort_of
 from segue.wire.idmap import mistral_scheme
 from segue.wire.openai_chat import make_wire
 from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning, is_off, left_out
+from segue.wire.schema import rules as schema_rules
 
 __all__ = ["MISTRAL"]
 
@@ -111,6 +112,7 @@ MISTRAL = make_wire(
         part_types={role: frozenset(f"{_PARTS} {more}".split()) for role, more in _MORE_PARTS.items()},
         error_finish="error",
         flat_errors=True,
+        schemas=schema_rules.MISTRAL,
         adjust=_adjusted,
     )
 )

@@ -19,6 +19,7 @@ from segue.wire.idmap import prefix_scheme
 from segue.wire.names import NameRule
 from segue.wire.openai_chat import make_wire
 from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning, is_off, left_out
+from segue.wire.schema import rules as schema_rules
 
 __all__ = ["QWEN"]
 
@@ -108,6 +109,7 @@ QWEN = make_wire(
         media=frozenset({"image", "video"}),
         max_temperature=1.99,
         option_keys={"top_k": "top_k", "user": None},
+        schemas=schema_rules.QWEN,
         adjust=_adjusted,
     )
 )

@@ -10,7 +10,7 @@ from urllib.parse import unquote_to_bytes, urlsplit
 from segue.canonical.blocks import Block, Media, Native, Opaque
 from segue.render.demands import TEXTS
 from segue.wire.base import Fetch
-from segue.wire.gemini.fields import JsonObject, object_at, text_at
+from segue.wire.gemini.fields import JsonObject, look, object_at, text_at
 
 __all__ = ["API", "BASE64", "inline_part", "media_part", "parse_file", "parse_inline", "unsupported"]
 
@@ -64,7 +64,8 @@ def parse_inline(part: JsonObject) -> Block:
     blob = object_at(part, "inlineData")
     data, mime = text_at(blob, "data"), text_at(blob, "mimeType")
     if data is None or not re.fullmatch(BASE64, data):
-        return Opaque("inlineData", native=Native(API, part, intact=data is None))
+        lawful = data is None and isinstance(look(part, "inlineData"), dict)
+        return Opaque("inlineData", native=Native(API, part, lawful))
     return Media(_kind(mime), mime, data=data, name=text_at(blob, "displayName"), native=Native(API, part))
 
 
@@ -72,7 +73,7 @@ def parse_file(part: JsonObject) -> Block:
     file = object_at(part, "fileData")
     uri, mime = text_at(file, "fileUri"), text_at(file, "mimeType")
     if uri is None:
-        return Opaque("fileData", native=Native(API, part))
+        return Opaque("fileData", native=Native(API, part, isinstance(look(part, "fileData"), dict)))
     held = uri.startswith(_HELD) or not uri.startswith(("https://", "http://"))
     return Media(
         "video" if mime is None and _host(uri) in _YOUTUBE else _kind(mime or _mime_of(uri)),

@@ -36,6 +36,7 @@ from segue.wire.gemini.options import OPTION_KEYS, fit_choice, lay_options, pars
 from segue.wire.gemini.spelling import Spelling
 from segue.wire.gemini.tools import lay_tools, parse_tools, render_tools
 from segue.wire.gemini.traits import DEFAULT_MODEL
+from segue.wire.schema import fitted_format, rules
 
 __all__ = ["BODY_KEYS", "parse_request", "render_request"]
 
@@ -173,9 +174,9 @@ def render_request(transcript: Transcript, projection: Projection) -> JsonObject
     body["contents"] = contents
     if tools:
         body["tools"] = tools
-    return body | render_options(
-        transcript.options, model, projection.report, declared=bool(tools), spell=projection.names.render
-    )
+    form = fitted_format(transcript.options.response_format, rules.GEMINI, projection.report)
+    options = msgspec.structs.replace(transcript.options, response_format=form)
+    return body | render_options(options, model, projection.report, declared=bool(tools), spell=projection.names.render)
 
 
 def _render_at_home(

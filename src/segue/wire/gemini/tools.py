@@ -6,7 +6,7 @@ they stay in the objects that they stood in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 from segue.canonical.blocks import Native
@@ -16,6 +16,7 @@ from segue.wire.base import Projection
 from segue.wire.gemini.fields import JsonObject, items_of, laid, look, object_of, object_or_none, spelled, text_at
 from segue.wire.gemini.items import API, own_fragment
 from segue.wire.gemini.openapi import is_lawful, parse_schema
+from segue.wire.schema import fitted, rules
 from segue.wire.tools import as_function, object_schema
 
 __all__ = ["lay_tools", "parse_tools", "render_tools"]
@@ -92,7 +93,7 @@ def _render_function(tool: Tool, projection: Projection) -> JsonObject:
     if tool.description is not None:
         written["description"] = tool.description
     if tool.parameters is not None:
-        written["parametersJsonSchema"] = _render_schema(tool.parameters)
+        written["parametersJsonSchema"] = fitted(tool.parameters, rules.GEMINI, projection.report, subject=tool.name)
     if tool.strict:
         projection.report.add("tools", "`strict` is left out: there is no such option", subject=tool.name)
     return written
@@ -114,11 +115,6 @@ def _lawful_schemas(function: JsonObject, projection: Projection) -> JsonObject:
         )
         made = laid(made, **{name: None, plain: schema})
     return made
-
-
-def _render_schema(parameters: Mapping[str, Any]) -> JsonObject:
-    """The one place where a schema from abroad becomes one of this API."""
-    return object_schema(parameters)
 
 
 def lay_tools(given: Any, tools: Sequence[Tool], projection: Projection) -> list[JsonObject] | None:

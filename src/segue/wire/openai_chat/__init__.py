@@ -14,6 +14,7 @@ from segue.wire.openai_chat.dialect import ChatDialect
 from segue.wire.openai_chat.plain import chat_lane
 from segue.wire.openai_chat.reply import parse_reply, render_flat_error, render_reply
 from segue.wire.openai_chat.request import ITEM_KEYS, body_keys, parse_request, render_request
+from segue.wire.schema.rules import OPENAI, OPENAI_STRICT
 
 __all__ = ["OPENAI_CHAT", "OPENAI_DIALECT", "ChatDialect", "make_wire"]
 
@@ -97,6 +98,8 @@ OPENAI_DIALECT = ChatDialect(
     media=_MEDIA,
     limit_key="max_completion_tokens",
     description_limit=1024,
+    schemas=OPENAI,
+    strict_schemas=OPENAI_STRICT,
     adjust=fit_to_model,
 )
 OPENAI_CHAT = make_wire(OPENAI_DIALECT)

@@ -21,6 +21,7 @@ from segue.wire.fields import JsonObject
 from segue.wire.idmap import IdScheme
 from segue.wire.names import NameRule
 from segue.wire.openai import left_out
+from segue.wire.schema.rules import PLAIN, SchemaRules
 
 __all__ = ["ChatDialect", "JsonObject", "Spelling", "fit_reasoning", "is_off", "left_out", "within"]
 
@@ -90,6 +91,10 @@ class ChatDialect(Struct, frozen=True):
     hosted_tools: bool = True
     """Whether the vendor has tools that it runs itself."""
     description_limit: int | None = None
+    schemas: SchemaRules = PLAIN
+    """What is taken of JSON Schema, in tools and for answers."""
+    strict_schemas: SchemaRules | None = None
+    """The same where `strict` is asked for; None where there is no such mode."""
     option_keys: Mapping[str, str | None] = {}
     """What options are called where that is not their usual key; None where there is no such option."""
     known_keys: Mapping[str, frozenset[str]] = {}

@@ -261,7 +261,7 @@ def render_assistant(blocks: Sequence[Block], out: Spelling, reasoning_key: str 
             content.append(block)
     said = render_content(content, out, _NO_MEDIA)
     # OAI-CHAT-11: null only where something else is said.
-    nothing = out.dialect.empty_content if calls or refusals or extra else ""
+    nothing = out.dialect.empty_content if calls or any(refusals) or extra else ""
     message: JsonObject = {"role": "assistant", "content": nothing if said is None else said}
     if refusals:
         message["refusal"] = "\n".join(refusals)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from segue.canonical.blocks import Message, Native, calls_of
 from segue.canonical.pairing import pair
 from segue.canonical.request import Request, Tool
@@ -15,12 +17,15 @@ from segue.render.transcript import Transcript
 from segue.wire.base import Projection
 from segue.wire.draft7 import is_draft7
 from segue.wire.fields import list_of, object_of, object_or_none, string_or_none
+from segue.wire.openai import is_openai
 from segue.wire.openai_chat.calls import CALL_KEYS, respelled
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, within
 from segue.wire.openai_chat.items import MESSAGE_KEYS, parse_message, render_messages
 from segue.wire.openai_chat.options import keys_of, lawful_options, parse_options, render_options
 from segue.wire.openai_chat.parts import PART_KEYS
 from segue.wire.overlay import laid_over
+from segue.wire.schema import fitted, fitted_format, fitted_tool
+from segue.wire.schema.rules import MISTRAL, OPENAI_STRICT
 from segue.wire.tools import as_function, object_schema
 
 __all__ = ["ITEM_KEYS", "body_keys", "parse_request", "render_request"]
@@ -122,7 +127,11 @@ def render_request(transcript: Transcript, projection: Projection, *, dialect: C
     if transcript.home and transcript.request.native is not None:
         return _render_at_home(transcript, transcript.request.native.fragment, messages, tools, out)
     declared = frozenset(tool.name for tool in tools)
-    options = lawful_options(transcript.options, dialect, identify(transcript.model), declared, out.report)
+    options = transcript.options
+    if not (dialect.strict_schemas is OPENAI_STRICT and is_openai(transcript.request.native)):
+        form = fitted_format(options.response_format, dialect.schemas, out.report, strict=dialect.strict_schemas)
+        options = replace(options, response_format=form)
+    options = lawful_options(options, dialect, identify(transcript.model), declared, out.report)
     words = render_options(options, dialect, out.spell, _custom_names(tools), {})
     body: JsonObject = {} if transcript.model is None else {"model": transcript.model}
     body["messages"] = messages
@@ -250,9 +259,13 @@ def _render_tool(tool: Tool, out: Spelling) -> JsonObject:
         if tool.grammar is not None:
             detail["format"] = {"type": "grammar", "grammar": tool.grammar}
         return {"type": key, key: detail}
-    detail["parameters"] = _schema(tool, out)
-    if tool.strict is not None:
-        detail["strict"] = tool.strict
+    dialect = out.dialect
+    if home is not None or (dialect.strict_schemas is OPENAI_STRICT and is_openai(tool.native)):
+        detail["parameters"], strict = _schema(tool, out), tool.strict
+    else:
+        detail["parameters"], strict = fitted_tool(tool, dialect.schemas, out.report, strict=dialect.strict_schemas)
+    if strict is not None:
+        detail["strict"] = strict
     return {"type": key, key: detail}
 
 
@@ -273,8 +286,8 @@ def _schema_or_none(tool: Tool, out: Spelling) -> JsonObject | None:
     """The schema that stands for one that the target refuses; None where it takes it."""
     if not out.dialect.parameters_wanted or tool.parameters is None or is_draft7(object_schema(tool.parameters)):
         return None
-    out.report.add("tools", "parameters that are no JSON Schema: declared without", subject=tool.name)
-    return object_schema(None)
+    out.report.add("tools", "parameters that are no JSON Schema of draft 7 are mended", subject=tool.name)
+    return fitted(tool.parameters, MISTRAL, out.report, subject=tool.name)
 
 
 def _described(tool: Tool, out: Spelling) -> str | None:

@@ -71,7 +71,8 @@ def parse_call(item: JsonObject, reading: Reading, *, sound: bool) -> ToolCall:
     row = TYPED.get(kind)
     if row is None:
         return _parse_function(item, reading, sound=sound)
-    hosted = row.hosted(item)
+    # OAI-RESP-04
+    hosted = row.hosted(item) and (not row.missed or raw_id_or_none(item.get("call_id")) in reading.hosted)
     # What the provider runs goes back under its own ids or not at all.
     named = not hosted or has_call_id(item) or (row.unnamed and item.get("call_id") is None)
     first = reading.is_first(kind, item)
@@ -81,7 +82,8 @@ def parse_call(item: JsonObject, reading: Reading, *, sound: bool) -> ToolCall:
         kind="hosted" if hosted else "function",
         origin=_origin(item, "call_id", reading, absent=hosted),
         native=Native(API, item, sound and is_shaped(kind, item) and named and (first or not hosted)),
-        awaited=not reading.referred,
+        # Nobody is known to miss what a search for tools found.
+        awaited=not reading.referred and not row.unnamed,
     )
 
 

@@ -172,8 +172,18 @@ OTHERS: dict[str, OtherItem] = {
 }
 
 
-def parse_other(item: JsonObject, kind: str) -> Opaque:
+def parse_other(item: JsonObject, kind: str, reading: Reading, *, sound: bool) -> Opaque:
     """An item of a type without a model; of an unknown type its text, if it has one."""
     row = OTHERS.get(kind)
     text = row.text(item) if row is not None else string_or_none(item.get("text")) or ""
-    return Opaque(kind, text=text, native=Native(API, item, is_shaped(kind, item)))
+    lawful = is_shaped(kind, item)
+    if kind == "item_reference":
+        lawful = lawful and sound
+    if kind == "mcp_approval_request":
+        # What answers it names its id.
+        lawful = lawful and sound
+        reading.asked.update([item["id"]] if lawful else [])
+    if kind == "mcp_approval_response":
+        # OAI-RESP-21
+        lawful = lawful and (reading.continues or item["approval_request_id"] in reading.asked)
+    return Opaque(kind, text=text, native=Native(API, item, lawful))

@@ -158,9 +158,30 @@ class _Run:
         if not self._blocks:
             return []
         blocks = self._blocks if self._sound else [_unfounded(block) for block in self._blocks]
+        blocks = _without_loose_references(blocks)
         message = Message("ai", tuple(blocks), native=Native(API, {}))
         self._blocks, self._sound = [], True
         return [message]
+
+
+def _without_loose_references(blocks: list[Block]) -> list[Block]:
+    """OAI-RESP-07: reasoning that is only referred to can't be the last of a reply either."""
+    end = len(blocks)
+    while end and _refers(block := blocks[end - 1]):
+        if block.native is not None and block.native.intact and not str(block.native.fragment["id"]).startswith("rs"):
+            break
+        end -= 1
+    return [*blocks[:end], *(_not_intact(block) for block in blocks[end:])]
+
+
+def _refers(block: Block) -> bool:
+    return isinstance(block, Opaque) and block.kind == "item_reference"
+
+
+def _not_intact(block: Block) -> Block:
+    if block.native is None:
+        return block
+    return msgspec.structs.replace(block, native=msgspec.structs.replace(block.native, intact=False))
 
 
 def _unfounded(block: Block) -> Block:
@@ -171,7 +192,7 @@ def _unfounded(block: Block) -> Block:
         return block
     if isinstance(block, Opaque) or (isinstance(block, ToolResponse) and block.hosted):
         return block
-    return msgspec.structs.replace(block, native=msgspec.structs.replace(block.native, intact=False))
+    return _not_intact(block)
 
 
 def _parse_made(kind: str, item: JsonObject, reading: Reading, *, sound: bool) -> list[Block]:
@@ -180,13 +201,19 @@ def _parse_made(kind: str, item: JsonObject, reading: Reading, *, sound: bool) -
         return parse_answer(item)
     if kind == "reasoning":
         return [parse_reasoning(item, reading)]
+    if kind in ("tool_search_call", "tool_search_output") and item.get("call_id") is None:
+        # Nothing but order tells which search found these.
+        reading.searches += 1 if kind == "tool_search_call" else -1
+        if reading.searches < 0:
+            reading.searches = 0
+            return [parse_other(item, kind, reading, sound=sound)]
     if kind in FUNCTIONS or kind in TYPED:
         return [parse_call(item, reading, sound=sound)]
     if kind in OUTPUTS:
         return [parse_output(item, reading, sound=sound)]
     if kind in HOSTED:
         return parse_hosted(item, reading, sound=sound)
-    return [parse_other(item, kind)]
+    return [parse_other(item, kind, reading, sound=sound)]
 
 
 def _parse_said(kind: str, side: Side, item: JsonObject, reading: Reading, *, sound: bool) -> Message:
@@ -203,11 +230,7 @@ def _parse_said(kind: str, side: Side, item: JsonObject, reading: Reading, *, so
             list_of(item.get("tools"), "tools")
         return Message("system", (), native=Native(API, item))
     if kind != "message":
-        told = parse_other(item, kind)
-        # OAI-RESP-21
-        answers = kind != "mcp_approval_response" or reading.referred or item.get("approval_request_id") in reading.seen
-        if not answers and told.native is not None:
-            told = msgspec.structs.replace(told, native=msgspec.structs.replace(told.native, intact=False))
+        told = parse_other(item, kind, reading, sound=sound)
         return Message("human", (told,), native=told.native)
     return _parse_words(item, native)
 
@@ -350,15 +373,15 @@ def _render_made(block: Block, out: Spelling) -> list[JsonObject]:
             return [own if own is not None else render_reasoning(block, home)]
         case Text():
             return [own if own is not None else _reported(render_text(block, home, out), home, out)]
-        case Opaque() if own is not None:
+        case Opaque() if own is not None or (home is not None and _refers(block)):
             return _render_other(block, own, out)
         case _:
             return [said(str(render_part(block, out).get("text", "")))]
 
 
-def _render_other(block: Opaque, fragment: JsonObject, out: Spelling) -> list[JsonObject]:
-    # OAI-RESP-10
-    if block.kind == "item_reference" and (not out.stored or string_or_none(fragment.get("id")) in out.used):
-        out.report.add("dropped", "a reference to an item that the provider does not hold", subject=block.text)
+def _render_other(block: Opaque, own: JsonObject | None, out: Spelling) -> list[JsonObject]:
+    # OAI-RESP-10, OAI-RESP-13
+    if own is None or (_refers(block) and own["id"] in out.used):
+        out.report.add("dropped", "a reference to an item that can't be looked up", subject=block.text)
         return []
-    return [_once(fragment, out)]
+    return [_once(own, out)]

@@ -81,6 +81,8 @@ def _parse_choice(value: object) -> ToolChoice | None:
 
 def _chosen(entry: JsonObject) -> str | None:
     """The tool that an entry names; a provider's own by its type."""
+    if entry.get("type") in ("function", "custom"):
+        return string_or_none(entry.get("name"))
     return string_or_none(entry.get("name") or entry.get("server_label") or entry.get("type"))
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
+
+import msgspec
 
 from segue.canonical.blocks import Native, Text, ToolCall, calls_of
 from segue.canonical.ids import raw_id_or_none
@@ -15,6 +17,7 @@ from segue.models import identify
 from segue.render.transcript import Transcript
 from segue.wire.base import Projection
 from segue.wire.fields import JsonObject, kind_of, list_of, object_or_none, string_or_none
+from segue.wire.openai import is_openai
 from segue.wire.openai_responses.calls import FUNCTIONS, OUTPUTS
 from segue.wire.openai_responses.items import ITEM_KEYS, item_kind_or_none, parse_items, render_messages
 from segue.wire.openai_responses.options import (
@@ -33,8 +36,9 @@ from segue.wire.openai_responses.tools import (
     render_tools,
     respelled_tools,
 )
-from segue.wire.openai_responses.typed import TYPED
+from segue.wire.openai_responses.typed import TYPED, TypedCall
 from segue.wire.overlay import laid_over
+from segue.wire.schema import fitted_format, rules
 
 __all__ = ["BODY_KEYS", "ITEM_KEYS", "parse_request", "reading_of", "render_request"]
 
@@ -45,7 +49,7 @@ BODY_KEYS = OPTION_KEYS | {"model", "input", "instructions", "tools", "previous_
 
 
 def parse_request(body: Mapping[str, Any]) -> Request:
-    model = string_or_none(body.get("model"))
+    model = string_or_none(body.get("model")) or None
     items = _items(body)
     declared = [] if body.get("tools") is None else parse_tools(body["tools"])
     names = {tool.name for tool in declared}
@@ -53,6 +57,7 @@ def parse_request(body: Mapping[str, Any]) -> Request:
     # OAI-RESP-10: what came before may have been stored.
     stored = body.get("store") is not False or _goes_on(body) is not None
     reading = reading_of(items, model, names=bare_names(declared), stored=stored)
+    reading.continues = reading.referred or _goes_on(body) is not None
     return Request(
         pair(parse_items(items, reading)),
         system=_parse_instructions(body.get("instructions")),
@@ -69,7 +74,7 @@ def _items(body: Mapping[str, Any]) -> Sequence[object]:
     if isinstance(given, str):
         return [{"role": "user", "content": given}]
     if given is None:
-        if not any(body.get(key) for key in ("previous_response_id", "conversation", "prompt")):
+        if _goes_on(body) is None and not isinstance(body.get("prompt"), dict):
             raise InputError("a string or a list of items was expected", path="input")
         return []
     if not isinstance(given, list):
@@ -83,15 +88,16 @@ def reading_of(
     """What has to be known of all items before one of them is read."""
     called: Counter[str | None] = Counter()
     answered: Counter[str | None] = Counter()
-    hosted: set[str] = set()
+    hosted: dict[str, TypedCall] = {}
     shells: dict[str, str] = {}
+    referred = _referred(items)
     for item in filter(None, map(object_or_none, items)):
         kind, call_id = str(item.get("type")), raw_id_or_none(item.get("call_id"))
         if kind in OUTPUTS:
             answered[call_id or raw_id_or_none(item.get("id"))] += 1
         elif kind in TYPED and TYPED[kind].hosted(item):
-            hosted.update([call_id] if call_id is not None else [])
-        elif (kind in FUNCTIONS or kind in TYPED) and item.get("async") is not True:
+            hosted.update({call_id: TYPED[kind]} if call_id is not None else {})
+        elif item.get("async") is not True and (kind in FUNCTIONS or (kind in TYPED and not TYPED[kind].unnamed)):
             called[call_id] += 1
             if kind == "local_shell_call" and call_id is not None and isinstance(item.get("id"), str):
                 shells[item["id"]] = call_id
@@ -99,25 +105,32 @@ def reading_of(
         model,
         stored,
         names or {},
-        frozenset(hosted),
-        answered=None not in called and called <= Counter(shells.get(name or "", name) for name in answered.elements()),
-        referred=bool(_referred(items)),
+        frozenset(call_id for call_id, row in hosted.items() if call_id in answered or not row.missed),
+        answered=bool(referred)
+        or _all_answered(called, (shells.get(name or "", name) for name in answered.elements())),
+        referred=bool(referred),
         shells=shells,
     )
 
 
+def _all_answered(called: Counter[str | None], answered: Iterable[str | None]) -> bool:
+    return None not in called and called <= Counter(answered)
+
+
 def _goes_on(body: Mapping[str, Any]) -> str | None:
     """The response or conversation that the provider holds the items before these in."""
-    conversation = body.get("conversation")
-    held = body.get("previous_response_id") or (object_or_none(conversation) or {}).get("id") or conversation
-    return (held if isinstance(held, str) else "a stored conversation") if held else None
+    conversation = object_or_none(body.get("conversation"))
+    held = string_or_none(body.get("previous_response_id")) or string_or_none(body.get("conversation"))
+    if held or conversation is None:
+        return held or None
+    return string_or_none(conversation.get("id")) or "a stored conversation"
 
 
 def _referred(items: Sequence[object]) -> list[str]:
     """Stored items that may be calls or outputs, which those in the body belong to."""
-    entries = [entry for entry in map(object_or_none, items) if entry is not None and entry.get("id")]
-    named = [str(entry["id"]) for entry in entries if item_kind_or_none(entry) == "item_reference"]
-    return [name for name in named if not name.startswith(("msg", "rs"))]
+    entries = [entry for entry in map(object_or_none, items) if entry is not None]
+    named = [entry.get("id") for entry in entries if item_kind_or_none(entry) == "item_reference"]
+    return [name for name in named if isinstance(name, str) and name and not name.startswith(("msg", "rs"))]
 
 
 def _held_elsewhere(body: Mapping[str, Any], items: Sequence[object]) -> str | None:
@@ -149,13 +162,17 @@ def render_request(transcript: Transcript, projection: Projection) -> JsonObject
     if transcript.home and transcript.request.native is not None:
         said = transcript.request.native.fragment
     calls = [call for message in transcript.messages for call in calls_of(message)]
-    out = Spelling(projection, calls, stored=said.get("store") is not False)
+    out = Spelling(projection, calls)
     items = render_messages(transcript.messages, out)
     if transcript.home:
         return _render_at_home(transcript, said, items, out)
     tools = render_tools(transcript.tools, _used(transcript, calls), out)
     declared = frozenset(tool.name for tool in transcript.tools) if tools else frozenset[str]()
-    options = lawful_options(transcript.options, identify(transcript.model), declared, out.report)
+    options = transcript.options
+    if not is_openai(transcript.request.native):
+        form = fitted_format(options.response_format, rules.OPENAI, out.report, strict=rules.OPENAI_STRICT)
+        options = msgspec.structs.replace(options, response_format=form)
+    options = lawful_options(options, identify(transcript.model), declared, out.report)
     words = render_options(options, out.spell, _custom_names(transcript.tools), {})
     body: JsonObject = {} if transcript.model is None else {"model": transcript.model}
     instructions = _render_instructions(transcript.system)
@@ -188,14 +205,16 @@ def _render_at_home(
     # A list is how a reply repeats them; a request is refused with one.
     if transcript.system != transcript.request.system or isinstance(said.get("instructions"), list):
         body["instructions"] = _render_instructions(transcript.system)
-    if not isinstance(said.get("input"), str) or items != _items(said):
+    if said.get("input") is None and not items:
+        pass
+    elif not isinstance(said.get("input"), str) or items != _items(said):
         _lay_list(body, "input", _with_respelled_tools(items, transcript.tools, out))
     if isinstance(said.get("tools"), list):
         _lay_list(body, "tools", respelled_tools(said["tools"], out.spell))
     choice = object_or_none(body.get("tool_choice"))
     if choice is not None and choice.get("type") == "allowed_tools":
         body["tool_choice"] = respelled_choice(choice, out.spell)
-    if choice is not None and choice.get("type") in ("function", "custom") and not choice.get("name"):
+    if choice is not None and choice.get("type") in ("function", "custom") and not _is_named(choice):
         del body["tool_choice"]
         out.report.add("adjusted", "tool_choice is left out: it names no tool", subject="tool_choice")
     # OAI-RESP-24
@@ -203,6 +222,10 @@ def _render_at_home(
         del body["conversation"]
         out.report.add("adjusted", "conversation is left out beside previous_response_id", subject="conversation")
     return body
+
+
+def _is_named(choice: JsonObject) -> bool:
+    return isinstance(choice.get("name"), str) and bool(choice["name"])
 
 
 def _with_respelled_tools(items: list[JsonObject], tools: Sequence[Tool], out: Spelling) -> list[JsonObject]:

@@ -62,6 +62,7 @@ class Reading(Struct):
     `names` leads from a bare name to the joined one where only one namespace has such a tool; `hosted` are the calls
     that the provider runs although their output is an item of its own; `answered`: every call has an output that names
     it, so that one which names none answers nothing; `referred`: outputs may lie with the provider, named by an item;
+    `continues`: so may what comes before all items;
     `shells` leads from an item's own id to the id of its call, for outputs of the local shell.
     """
 
@@ -71,8 +72,11 @@ class Reading(Struct):
     hosted: frozenset[str] = frozenset()
     answered: bool = False
     referred: bool = False
+    continues: bool = False
     shells: dict[str, str] = {}
     seen: set[str] = set()
+    asked: set[str] = set()
+    searches: int = 0
     calls: set[tuple[str, str]] = set()
 
     def takes_id(self, kind: str, item: JsonObject) -> bool:
@@ -100,14 +104,13 @@ class Reading(Struct):
 class Spelling:
     """One rendering: the target's ids and names, the calls by id, and the item ids that are taken."""
 
-    __slots__ = ("calls", "fetch", "ids", "own_type", "report", "spell", "stored", "used")
+    __slots__ = ("calls", "fetch", "ids", "own_type", "report", "spell", "used")
 
-    def __init__(self, projection: Projection, calls: Iterable[ToolCall] = (), *, stored: bool = True) -> None:
+    def __init__(self, projection: Projection, calls: Iterable[ToolCall] = ()) -> None:
         self.ids = projection.ids
         self.spell = projection.names.render
         self.report = projection.report
         self.fetch = projection.fetch
-        self.stored = stored
         self.calls = {call.id: call for call in calls}
         self.own_type: frozenset[str] = frozenset()
         self.used: set[str] = set()

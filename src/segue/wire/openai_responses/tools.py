@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from segue.canonical.blocks import Native
 from segue.canonical.request import Tool
 from segue.errors import InputError
 from segue.render.report import Report
 from segue.wire.fields import JsonObject, flag_or_none, kind_of, list_of, object_of, object_or_none, string_or_none
 from segue.wire.names import NameRule
+from segue.wire.openai import is_openai
 from segue.wire.openai_responses.shared import API, JOINT, Spelling, joined_name, split_name
+from segue.wire.schema import fitted_tool, rules
 from segue.wire.tools import object_schema
 
 __all__ = ["DECLARING", "bare_names", "declared_in_items", "parse_tools", "render_tools", "respelled_tools"]
@@ -60,7 +64,7 @@ def bare_names(tools: Sequence[Tool]) -> dict[str, str]:
 
 
 def _parse_entry(entry: JsonObject, namespace: str | None, extra: JsonObject | None) -> Iterator[Tool]:
-    kind = entry.get("type", "function")
+    kind = entry.get("type") or "function"
     if not isinstance(kind, str):
         raise InputError(f"a tool's type must be a string, not {kind_of(kind)}", path="type")
     if kind == "namespace":
@@ -85,7 +89,7 @@ def _parse_own(entry: JsonObject, kind: str, namespace: str | None, extra: JsonO
     detail = entry if nested is None else nested
     name = _name(detail)
     parameters = detail.get("parameters")
-    intact = nested is None and "type" in entry and (parameters is None or isinstance(parameters, dict))
+    intact = nested is None and entry.get("type") == kind and (parameters is None or isinstance(parameters, dict))
     form = object_or_none(detail.get("format")) or {}
     grammar = object_or_none(form.get("grammar")) or form
     bound = {key: grammar[key] for key in ("syntax", "definition") if key in grammar}
@@ -143,6 +147,9 @@ def _render_tool(tool: Tool, out: Spelling) -> JsonObject:
     name = out.spell(tool.name)
     if native is not None and native.intact:
         return _with_name(cast("JsonObject", native.fragment), name)
+    if tool.kind == "function" and not is_openai(tool.native):
+        parameters, strict = fitted_tool(tool, rules.OPENAI, out.report, strict=rules.OPENAI_STRICT)
+        tool = replace(tool, parameters=parameters, strict=strict)
     return _declaration(tool, name)
 
 
@@ -168,7 +175,7 @@ def respelled_tools(entries: Sequence[Any], spell: Callable[[str], str], namespa
 
 
 def _respelled(entry: JsonObject, spell: Callable[[str], str], namespace: str | None) -> JsonObject:
-    kind = entry.get("type", "function")
+    kind = entry.get("type") or "function"
     if kind == "namespace" and isinstance(entry.get("tools"), list):
         given = cast("list[Any]", entry["tools"])
         inner = respelled_tools(given, spell, _name(entry))

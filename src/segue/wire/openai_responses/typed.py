@@ -28,7 +28,8 @@ def _always(_item: JsonObject) -> bool:
 
 
 class TypedCall(Struct, frozen=True):
-    """`hosted` tells calls that the provider runs itself; `unnamed` ones of them may have no id to meet on."""
+    """`hosted` tells calls that the provider runs itself; `unnamed` ones of them may have no id to meet on, `missed`
+    ones are refused without their output."""
 
     output: str
     tool: str
@@ -38,6 +39,7 @@ class TypedCall(Struct, frozen=True):
     hosted: Callable[[JsonObject], bool] = _never
     answer: Callable[[ToolResponse, str], JsonObject] | None = None
     unnamed: bool = False
+    missed: bool = False
 
 
 def _key(name: str) -> Callable[[JsonObject], Any]:
@@ -116,7 +118,13 @@ TYPED: dict[str, TypedCall] = {
         answer=lambda _response, text: {"output": text},
     ),
     "shell_call": TypedCall(
-        "shell_call_output", "shell", _key("action"), _shell_output, hosted=_in_container, answer=_shell_answer
+        "shell_call_output",
+        "shell",
+        _key("action"),
+        _shell_output,
+        hosted=_in_container,
+        answer=_shell_answer,
+        missed=True,
     ),
     "apply_patch_call": TypedCall(
         "apply_patch_call_output",

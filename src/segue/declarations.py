@@ -1,0 +1,156 @@
+"""`segue.convert_tools`: tool declarations of any API, declared to any other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, cast, overload
+
+from segue.canonical.jsontext import plain, read, write
+from segue.canonical.request import Options, Request, Tool
+from segue.errors import InputError
+from segue.models import identify
+from segue.render.demands import Policy
+from segue.render.report import Report
+from segue.render.transcript import Transcript
+from segue.wire.base import Projection, Wire
+from segue.wire.idmap import IdMap
+from segue.wire.names import NameMap
+from segue.wire.registry import WIRES, find
+
+__all__ = ["ConvertedTools", "convert_tools", "parse_declaration"]
+
+# A tool format that is no name of a wire.
+_WIRE_OF_FORMAT = {"openai": "openai-chat"}
+_DECLARATION_LISTS = ("functionDeclarations", "function_declarations")
+# Keys that only one API's declarations have. Where that API is not to be had, the next one reads them.
+_SIGNS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("function", ("openai-chat",)),
+    ("custom", ("openai-chat",)),
+    ("input_schema", ("anthropic",)),
+    *((key, ("gemini",)) for key in _DECLARATION_LISTS),
+    *(
+        (key, ("gemini",))
+        for key in ("parametersJsonSchema", "parameters_json_schema", "googleSearch", "codeExecution")
+    ),
+    ("toolSpec", ("bedrock",)),
+)
+
+
+class ConvertedTools(Sequence[dict[str, Any]]):
+    """Declarations as the target takes them, and what it took to make them. A sequence of its `tools`."""
+
+    def __init__(self, tools: list[dict[str, Any]], report: Report, target: str) -> None:
+        self.tools = tools
+        self.report = report
+        self.target = target
+
+    def __repr__(self) -> str:
+        return f"<ConvertedTools for {self.target}: {len(self.tools)} tools, {len(self.report.findings)} findings>"
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, index: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        return self.tools[index]
+
+    def __len__(self) -> int:
+        return len(self.tools)
+
+    @cached_property
+    def data(self) -> bytes:
+        """The declarations as JSON."""
+        return write(self.tools)
+
+
+def convert_tools(
+    tools: bytes | bytearray | str | Sequence[Any] | Mapping[str, Any],
+    *,
+    target: str,
+    source: str | None = None,
+    model: str | None = None,
+) -> ConvertedTools:
+    """Tool declarations of one API, as a list or as JSON, in the form of another.
+
+    `source` None is told by the shape of each; also what an MCP server lists is read. `model` is the target's.
+    Names and schemas are made what the target takes, and the report says how.
+    """
+    wire = find(_WIRE_OF_FORMAT.get(target, target), argument="target")
+    given = None if source is None else find(_WIRE_OF_FORMAT.get(source, source), argument="source")
+    value, surrogates = read(tools)
+    listed: object = cast("dict[str, Any]", value).get("tools") if isinstance(value, dict) else value
+    if not isinstance(listed, list):
+        raise InputError("a list of tool declarations was expected", path="tools")
+    entries = cast("list[object]", listed)
+    parsed = tuple(tool for position, entry in enumerate(entries) for tool in _parse(entry, position, given))
+    report = Report(target=wire.name, model=model)
+    if surrogates:
+        report.add("surrogate", f"{surrogates} escaped halves of a character became U+FFFD")
+    return ConvertedTools(_declared(parsed, wire, model, report), report, wire.name)
+
+
+def parse_declaration(declaration: Mapping[str, Any], position: int) -> tuple[Tool, ...]:
+    """A declaration as any API writes it; one object of Gemini's declares several tools."""
+    return _parse(plain(declaration), position, None)
+
+
+def _parse(entry: object, position: int, wire: Wire | None) -> tuple[Tool, ...]:
+    if not isinstance(entry, dict):
+        raise InputError("a tool's declaration must be an object", path=f"tools[{position}]")
+    tool = cast("dict[str, Any]", entry)
+    try:
+        if wire is None and isinstance(tool.get("name"), str) and isinstance(tool.get("inputSchema"), dict):
+            return (_listed_by_mcp(tool),)
+        wire = wire or WIRES[_source_of(tool)]
+        if wire.name == "gemini" and "name" in tool:
+            tool = {_DECLARATION_LISTS[0]: [tool]}
+        # Each wire reads the list of messages that it knows, and no other.
+        return wire.parse_request({"messages": [], "input": [], "contents": [], "tools": [tool]}).tools
+    except InputError as error:
+        path = error.path.replace("tools[0]", "", 1).removeprefix(".")
+        raise InputError(error.message, path=f"tools[{position}]{'.' if path else ''}{path}") from None
+
+
+def _listed_by_mcp(tool: dict[str, Any]) -> Tool:
+    """A tool as an MCP server lists it, which is no API's own form."""
+    description = tool.get("description")
+    return Tool(tool["name"], description if isinstance(description, str) else None, tool["inputSchema"])
+
+
+def _source_of(tool: Mapping[str, Any]) -> str:
+    for key, wires in _candidates(tool):
+        for name in wires:
+            if name in WIRES:
+                return name
+        raise InputError(f"`{key}` is of {wires[0]}, which is not a known API; known are {', '.join(WIRES)}")
+    raise InputError("this is not a tool's declaration of a known API; name `source` if it is one")
+
+
+def _candidates(tool: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    yield from ((key, wires) for key, wires in _SIGNS if tool.get(key) is not None)
+    schema = tool.get("parameters")
+    if isinstance(schema, dict) and cast("dict[str, Any]", schema).get("type") == "OBJECT":
+        yield "parameters", ("gemini",)
+    if isinstance(tool.get("name"), str) and tool.get("type") in (None, "function"):
+        yield "name", ("openai-responses", "openai-chat") if "type" in tool else ("openai-chat",)
+    if isinstance(tool.get("type"), str):
+        # What Anthropic itself defines bears a date: `bash_20250124`.
+        dated = tool["type"][-8:].isdigit()
+        yield "type", ("anthropic",) if dated else ("openai-responses", "openai-chat")
+
+
+def _declared(tools: tuple[Tool, ...], wire: Wire, model: str | None, report: Report) -> list[dict[str, Any]]:
+    known = identify(model or wire.default_model)
+    rule = wire.names(known)
+    home = all(tool.native is not None and tool.native.api == wire.name for tool in tools)
+    names = NameMap(rule.at_home() if home else rule)
+    request = Request((), tools=tools)
+    transcript = Transcript(request, wire.demands(known), Policy(), (), (), tools, Options(), model)
+    told = Report(target=wire.name, model=model)
+    body = wire.render_request(transcript, Projection(IdMap(wire.ids(known), provider=wire.provider), names, told))
+    report.findings.extend(told.of("tools"))
+    for name, spelled in names.changed:
+        report.add("name", f"the tool {name!r} is called {spelled!r} there", subject=name)
+    holder = body.get("toolConfig", body)
+    return holder.get("tools") or []

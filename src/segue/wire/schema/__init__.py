@@ -1,0 +1,190 @@
+"""Schemas of tool parameters and answers, from any draft to what a target takes.
+
+JSON Schema 2020-12 is the canonical form. `read_schema` reads anything into it; `fitted` writes it for a target, whose
+subset is a row of `rules`. Nothing that was valid becomes invalid: what a target has no keyword for is told in words,
+a combination that it refuses is merged, and each such thing is reported. Rows of strict modes are the exception, since
+strictness itself closes objects; a schema that can't be said so is not sent as strict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from segue.canonical.jsontext import read_object, write
+from segue.canonical.request import ResponseFormat, Tool
+from segue.render.report import Kind, Report
+from segue.wire.schema.back import without_forced_nulls
+from segue.wire.schema.document import ROOT, Document, references, renamed
+from segue.wire.schema.merge import Merger, united
+from segue.wire.schema.narrow import FORCED_NULL, UnfitError, written_narrow
+from segue.wire.schema.notes import Notes
+from segue.wire.schema.plain import written_plain
+from segue.wire.schema.read import read_document
+from segue.wire.schema.rules import PLAIN, SchemaRules
+from segue.wire.schema.vocabulary import ANNOTATIONS, COMBINATORS, Node, Schema, types_of
+from segue.wire.schema.words import described, tell, told
+
+__all__ = ["SchemaRules", "fitted", "fitted_format", "fitted_tool", "read_schema", "without_forced_nulls"]
+
+
+def read_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema of any draft, or of OpenAPI, as JSON Schema 2020-12."""
+    return written_plain(read_document(schema, Notes()), PLAIN, Notes())
+
+
+def fitted(
+    parameters: Mapping[str, Any] | None, rules: SchemaRules, report: Report, *, subject: str, kind: Kind = "tools"
+) -> dict[str, Any]:
+    """The schema of a tool's parameters as the target takes it; always one of an object. For rows that are not strict.
+
+    Parameters that are no object become its only property, `value`, as the arguments do.
+    """
+    return _fit(parameters or {}, rules, as_object=True).told(report, subject=subject, kind=kind)
+
+
+def fitted_tool(
+    tool: Tool, rules: SchemaRules, report: Report, *, strict: SchemaRules | None = None
+) -> tuple[dict[str, Any], bool | None]:
+    """A tool's parameters and its `strict`. A tool that can't be strict there is declared without it."""
+    if not tool.strict:
+        return fitted(tool.parameters, rules, report, subject=tool.name), None if strict is None else tool.strict
+    if strict is None:
+        report.add("tools", "`strict` is left out: its schema subset is another", subject=tool.name)
+    else:
+        fit = _fit(tool.parameters or {}, strict, as_object=True)
+        if not fit.unfit:
+            return fit.told(report, subject=tool.name, kind="tools"), True
+        report.add("tools", f"`strict` is left out: {fit.unfit}", subject=tool.name)
+    return fitted(tool.parameters, rules, report, subject=tool.name), None
+
+
+def fitted_format(
+    form: ResponseFormat | None, rules: SchemaRules, report: Report, *, strict: SchemaRules | None = None
+) -> ResponseFormat | None:
+    """The answer's form as the target takes it; None where it has no word for it.
+
+    An answer can't be wrapped as arguments are, so a target that wants an object gets no schema of anything else.
+    """
+    if form is None or form.schema is None:
+        return form
+    if form.strict and strict is not None:
+        fit = _fit(form.schema, strict, as_object=False)
+        # Nobody takes nulls out of an answer again.
+        why = fit.unfit or ("a key may be left out" if FORCED_NULL in fit.notes else "")
+        if not why:
+            return replace(form, schema=fit.told(report, subject="response_format", kind="adjusted"))
+        report.add("adjusted", f"the answer is not asked for as strict: {why}", subject="response_format")
+        form = replace(form, strict=None)
+    fit = _fit(form.schema or {}, rules, as_object=False)
+    if fit.unfit:
+        report.add("adjusted", f"`response_format` is left out: {fit.unfit}", subject="response_format")
+        return None
+    return replace(form, schema=fit.told(report, subject="response_format", kind="adjusted"))
+
+
+class _Fit(Struct, frozen=True):
+    """A schema made for a target, as text so that nobody changes it, or why there is none."""
+
+    data: bytes
+    notes: Notes
+    unfit: str = ""
+
+    def told(self, report: Report, *, subject: str, kind: Kind) -> dict[str, Any]:
+        self.notes.report(report, subject=subject, kind=kind)
+        return read_object(self.data)[0]
+
+
+def _fit(schema: Mapping[str, Any], rules: SchemaRules, *, as_object: bool) -> _Fit:
+    return _fit_text(write(schema), rules, as_object)
+
+
+@lru_cache(maxsize=512)
+def _fit_text(data: bytes, rules: SchemaRules, as_object: bool) -> _Fit:
+    """Made once: a conversation declares the same tools at every turn."""
+    notes = Notes()
+    try:
+        node = _written(read_object(data)[0], rules, notes, wrap=as_object)
+    except UnfitError as why:
+        return _Fit(b"", notes, str(why))
+    return _Fit(write(node), notes)
+
+
+# ------------------------------------------------------------------------------------------------------------ the root
+
+
+def _written(schema: Mapping[str, Any], rules: SchemaRules, notes: Notes, *, wrap: bool) -> Node:
+    document = _opened(read_document(schema, notes))
+    if wrap or rules.object_answers:
+        document = _with_object_root(document, rules, notes, wrap=wrap)
+    if rules.closed and not wrap and not _named_keys(document.root):
+        raise UnfitError("an object in it has keys that are not named")
+    return written_plain(document, rules, notes) if rules.keywords is None else written_narrow(document, rules, notes)
+
+
+def _named_keys(root: Schema) -> bool:
+    return isinstance(root, dict) and bool(root.get("properties") or "additionalProperties" in root)
+
+
+def _with_object_root(document: Document, rules: SchemaRules, notes: Notes, *, wrap: bool) -> Document:
+    """The document as one of an object, without what the target refuses at the top."""
+    root = document.root
+    node = root if isinstance(root, dict) else {}
+    refused = node.keys() & rules.refused_at_top
+    types = types_of(node)
+    if (
+        root is not False
+        and not refused
+        and (types is None or "object" in types)
+        and not node.keys() & {"enum", "const"}
+    ):
+        return _rooted(document, {**node, "type": "object"}, rules)
+    branches = Merger(document, notes).branches(root, "") if refused else [node]
+    objects = [branch for branch in branches if "object" in (types_of(branch) or ["object"])]
+    if not objects or root is False:
+        if not wrap:
+            raise UnfitError("it is no object")
+        return _rooted(document, {"type": "object", "properties": {"value": root}, "required": ["value"]}, rules)
+    merged = united([{**branch, "type": "object"} for branch in objects])
+    words: list[str] = []
+    for key in sorted(merged.keys() & (rules.refused_at_top | {"enum", "const"}) - COMBINATORS):
+        words.append(told(key, merged.pop(key)))
+        notes.add(f"`{key}` is told in words", "")
+    if len(objects) > 1:
+        words.append(f"one of: {' or '.join(tell(branch, 1) for branch in objects[:6])}"[:600])
+        notes.add("alternatives are merged into one object", "")
+    outer = {key: node[key] for key in ("title", "description") if key in node}
+    return _rooted(document, described({**merged, **outer}, words), rules)
+
+
+def _opened(document: Document) -> Document:
+    """The document without a root that is nothing but a reference to one of its definitions."""
+    body, name, seen = document.root, ROOT, {ROOT}
+    while isinstance(body, dict) and "$ref" in body and not body.keys() - ANNOTATIONS - {"$ref"}:
+        name = body["$ref"]
+        target = document.find(name)
+        if name in seen or isinstance(target, bool):
+            return document
+        seen.add(name)
+        body = {**target, **{key: value for key, value in body.items() if key != "$ref"}}
+    if name == ROOT:
+        return document
+    defs = {key: renamed(schema, name, ROOT) for key, schema in document.defs.items() if key != name}
+    return Document(renamed(body, name, ROOT), defs, document.size)
+
+
+def _rooted(document: Document, root: Node, rules: SchemaRules) -> Document:
+    """The document with another root. What refers to the whole goes on to mean the old one."""
+    if not rules.openapi:
+        root = {**root, "properties": root.get("properties", {})}
+    if root == document.root or not any(ROOT in references(schema) for schema in (root, *document.defs.values())):
+        return Document(root, document.defs, document.size)
+    name = "whole"
+    while name in document.defs:
+        name += "_"
+    defs = {key: renamed(schema, ROOT, name) for key, schema in {**document.defs, name: document.root}.items()}
+    return Document(renamed(root, ROOT, name), defs, document.size)

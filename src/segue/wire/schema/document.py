@@ -1,0 +1,105 @@
+"""A schema that was read: its root and its definitions, with the questions one may ask of their references."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from msgspec import Struct
+
+from segue.wire.schema.vocabulary import IN_LISTS, IN_MAPS, SINGLE, Node, Schema, is_node
+
+__all__ = ["ROOT", "Document", "inside", "leading_to", "pointer_to", "recursive", "references", "renamed"]
+
+ROOT = "#"
+"""The name of the whole document among its definitions."""
+_OLD_IN_MAPS = IN_MAPS | {"$defs", "definitions", "dependencies"}
+_OLD_SINGLE = SINGLE | {"additionalItems"}
+
+
+class Document(Struct):
+    """A schema in 2020-12. The value of a `$ref` is a name of `defs`, or `#`, which is `root`; `size` counts nodes."""
+
+    root: Schema
+    defs: dict[str, Schema]
+    size: int
+
+    def find(self, name: str) -> Schema:
+        return self.root if name == ROOT else self.defs[name]
+
+
+def pointer_to(name: str, *, key: str = "$defs") -> str:
+    """A name as it stands in a written schema."""
+    return name if name == ROOT else f"#/{key}/{name}"
+
+
+def references(schema: Schema) -> Iterator[str]:
+    """The names that a schema refers to."""
+    if isinstance(schema, bool):
+        return
+    for key, value in schema.items():
+        if key == "$ref":
+            yield value
+        for inner in inside(key, value):
+            yield from references(inner)
+
+
+def renamed(schema: Any, old: str, new: str) -> Any:
+    """A copy in which a definition is called by another name."""
+    if not isinstance(schema, dict):
+        return schema
+    copy: Node = {}
+    for key, value in cast("Node", schema).items():
+        if key == "$ref":
+            value = new if value == old else value
+        elif key in IN_MAPS:
+            value = {name: renamed(inner, old, new) for name, inner in value.items()}
+        elif key in IN_LISTS:
+            value = [renamed(inner, old, new) for inner in value]
+        elif key in SINGLE:
+            value = renamed(value, old, new)
+        copy[key] = value
+    return copy
+
+
+def recursive(document: Document) -> set[str]:
+    """The names from which a recursion is reached."""
+    leads = {name: set(references(document.find(name))) for name in (ROOT, *document.defs)}
+    back: dict[str, list[str]] = {}
+    for name, targets in leads.items():
+        for target in targets:
+            back.setdefault(target, []).append(name)
+    ended = [name for name, targets in leads.items() if not targets]
+    for name in ended:  # grows while it is gone through
+        for before in back.get(name, ()):
+            leads[before].discard(name)
+            if not leads[before]:
+                ended.append(before)
+    return {name for name, targets in leads.items() if targets}
+
+
+def leading_to(document: Document, names: set[str]) -> frozenset[str]:
+    """These names, and all from which one of them is reached."""
+    back: dict[str, list[str]] = {}
+    for name in (ROOT, *document.defs):
+        for target in set(references(document.find(name))):
+            back.setdefault(target, []).append(name)
+    found = list(names)
+    seen = set(names)
+    for name in found:  # grows while it is gone through
+        for before in back.get(name, ()):
+            if before not in seen:
+                seen.add(before)
+                found.append(before)
+    return frozenset(seen)
+
+
+def inside(key: str, value: Any) -> list[Schema]:
+    """The schemas that stand under a keyword of any draft."""
+    if key in _OLD_IN_MAPS and isinstance(value, dict):
+        return [inner for inner in cast("Node", value).values() if is_node(inner)]
+    if key in _OLD_SINGLE and is_node(value):
+        return [value]
+    if (key in IN_LISTS or key == "items") and isinstance(value, list):
+        return [inner for inner in cast("list[Any]", value) if is_node(inner)]
+    return []

@@ -1,0 +1,282 @@
+"""The algebra of schemas: «and» and «or» of nodes, so that a combination can become one node.
+
+Everything here errs to one side: a merged node takes every value that the parts together took, perhaps more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from segue.wire.schema.document import Document
+from segue.wire.schema.notes import Notes
+from segue.wire.schema.vocabulary import ANNOTATIONS, COMBINATORS, Node, Schema, same, types_of, union
+from segue.wire.schema.words import described, tell, told
+
+__all__ = ["Merger", "either", "united", "values_of"]
+
+_MOST_BRANCHES = 24
+_LONGEST_TRAIL = 40
+_CONDITION = ("if", "then", "else")
+_CONTAINS = ("contains", "minContains", "maxContains")
+_OBJECT_PARTS = frozenset({"properties", "patternProperties", "additionalProperties"})
+_ARRAY_PARTS = frozenset({"prefixItems", "items"})
+_UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
+
+
+class Merger:
+    """Takes combinations apart, into alternatives without combinators, at a cost that grows with the document."""
+
+    def __init__(self, document: Document, notes: Notes) -> None:
+        self._find = document.find
+        self._notes = notes
+        self._work = 2000 + 4 * document.size
+
+    def branches(self, schema: Schema, path: str, trail: tuple[str, ...] = ()) -> list[Node]:
+        """Nodes of which at least one takes each value that the schema takes."""
+        if isinstance(schema, bool):
+            return [{}] if schema else []
+        self._work -= 1
+        if self._work < 0 or len(trail) > _LONGEST_TRAIL:
+            self._notes.add("too much to combine: anything is taken there", path)
+            return [{}]
+        if not schema.keys() & COMBINATORS:
+            return [schema]
+        own = {key: value for key, value in schema.items() if key not in COMBINATORS}
+        for key in _UNEVALUATED:
+            if own.pop(key, True) is not True:
+                own = described(own, [told(key, schema[key])])
+                self._notes.add(f"`{key}` is told in words", path)
+        found = [own]
+        for alternatives, inner in self._conjuncts(schema, path, trail):
+            found = self._crossed(found, alternatives, path, inner_first=inner)
+        return found
+
+    def _conjuncts(self, schema: Node, path: str, trail: tuple[str, ...]) -> Iterator[tuple[list[Node], bool]]:
+        """Each thing that holds beside the rest, as its alternatives; and whether its words go first."""
+        name = schema.get("$ref")
+        if name is not None and name not in trail:
+            yield self.branches(self._find(name), path, (*trail, name)), False
+        for member in schema.get("allOf", ()):
+            yield self.branches(member, path, (*trail, "")), False
+        for key in ("anyOf", "oneOf"):
+            if key in schema:
+                nested = [self.branches(member, path, (*trail, "")) for member in schema[key]]
+                yield [branch for group in nested for branch in group], True
+
+    def _crossed(self, found: list[Node], others: list[Node], path: str, *, inner_first: bool) -> list[Node]:
+        if len(found) * len(others) > _MOST_BRANCHES and len(others) > 1 and len(found) > 1:
+            self._notes.add("too many combinations: some are told in words", path)
+            words = " or ".join(tell(other, 1) for other in others[:4])
+            return [described(node, [words]) for node in found]
+        crossed: list[Node] = []
+        for one in found:
+            for other in others:
+                both = self._both(one, other, path)
+                if both is not None:
+                    crossed.append({**both, **_annotations(other)} if inner_first else both)
+        return union(crossed)
+
+    # -------------------------------------------------------------------------------------------------------- and
+
+    def _both(self, one: Node, other: Node, path: str) -> Node | None:
+        """A node for the values that fit both, or None where none does."""
+        if not one or not other:
+            return one or other
+        types = _common_types(one, other)
+        values = _common_values(one, other)
+        if types == [] or values == []:
+            return None
+        merged = {key: value for key, value in one.items() if key not in ("type", "enum", "const")}
+        if types is not None:
+            merged = {"type": types if len(types) > 1 else types[0], **merged}
+        if values is not None:
+            merged |= {"enum": values}
+        for key, value in other.items():
+            if key in ("type", "enum", "const") or key in _OBJECT_PARTS or key in _ARRAY_PARTS:
+                continue
+            if key not in merged:
+                self._put(merged, key, value, one)
+            elif not same(merged[key], value):
+                self._combine(merged, key, value, path)
+        _put_object_parts(merged, one, other)
+        _put_array_parts(merged, one, other)
+        return merged
+
+    def _put(self, merged: Node, key: str, value: Any, one: Node) -> None:
+        """A keyword of the other node alone; those that belong together come together or not at all."""
+        for group in (_CONDITION, _CONTAINS):
+            if key in group and any(name in one for name in group):
+                return
+        merged[key] = value
+
+    def _combine(self, merged: Node, key: str, value: Any, path: str) -> None:
+        mine: Any = merged[key]
+        if key in ANNOTATIONS or key in _UNEVALUATED:
+            return
+        if key in _LARGER:
+            merged[key] = max(mine, value)
+        elif key in _SMALLER:
+            merged[key] = min(mine, value)
+        elif key == "required":
+            merged[key] = [*mine, *(name for name in value if name not in mine)]
+        elif key == "uniqueItems":
+            merged[key] = True
+        elif key == "not":
+            merged[key] = {"anyOf": [mine, value]}
+        elif key == "propertyNames":
+            merged[key] = _and(mine, value)
+        elif key == "dependentSchemas":
+            merged[key] = {**mine, **{name: _and(mine.get(name, True), schema) for name, schema in value.items()}}
+        elif key == "dependentRequired":
+            merged[key] = {**mine, **{name: union([*mine.get(name, []), *names]) for name, names in value.items()}}
+        elif key == "multipleOf" and isinstance(mine, int) and isinstance(value, int) and value % mine == 0:
+            merged[key] = value
+        elif key in _SAID_ONCE:
+            self._notes.add(f"a second `{key}` is told in words", path)
+            merged |= described(merged, [told(key, value)])
+
+
+_LARGER = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"})
+_SMALLER = frozenset({"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"})
+_SAID_ONCE = frozenset({"pattern", "format", "multipleOf", *_CONDITION, *_CONTAINS})
+
+
+def _annotations(node: Node) -> Node:
+    return {key: value for key, value in node.items() if key in ANNOTATIONS}
+
+
+def _common_types(one: Node, other: Node) -> list[str] | None:
+    mine, theirs = types_of(one), types_of(other)
+    if mine is None or theirs is None:
+        return mine if theirs is None else theirs
+    kept = [kind for kind in mine if kind in theirs or (kind == "integer" and "number" in theirs)]
+    if "number" in mine and "integer" in theirs and "number" not in theirs:
+        kept.append("integer")
+    return list(dict.fromkeys(kept))
+
+
+def values_of(node: Node) -> list[Any] | None:
+    said = [[node["const"]]] if "const" in node else []
+    said += [node["enum"]] if "enum" in node else []
+    if len(said) == 2:
+        return [value for value in said[0] if any(same(value, other) for other in said[1])]
+    return said[0] if said else None
+
+
+def _common_values(one: Node, other: Node) -> list[Any] | None:
+    mine, theirs = values_of(one), values_of(other)
+    if mine is None or theirs is None:
+        return mine if theirs is None else theirs
+    return [value for value in mine if any(same(value, wanted) for wanted in theirs)]
+
+
+def _and(one: Schema, other: Schema) -> Schema:
+    if one is False or other is False:
+        return False
+    if one in (True, {}) or other in (True, {}) or same(one, other):
+        return other if one in (True, {}) else one
+    return {"allOf": [one, other]}
+
+
+def _said_of(node: Node, key: str) -> Schema:
+    """What a node surely says of a key."""
+    properties = cast("dict[str, Schema]", node.get("properties", {}))
+    if key in properties:
+        return properties[key]
+    return True if "patternProperties" in node else node.get("additionalProperties", True)
+
+
+def _put_object_parts(merged: Node, one: Node, other: Node) -> None:
+    if not _OBJECT_PARTS & other.keys():
+        return
+    names = dict.fromkeys([*one.get("properties", ()), *other.get("properties", ())])
+    if names:
+        merged["properties"] = {name: _and(_said_of(one, name), _said_of(other, name)) for name in names}
+    patterns = dict(one.get("patternProperties", {}))
+    for pattern, schema in other.get("patternProperties", {}).items():
+        patterns[pattern] = _and(patterns.get(pattern, True), schema)
+    if patterns:
+        merged["patternProperties"] = patterns
+    if "additionalProperties" in other or "additionalProperties" in one:
+        rest = _and(one.get("additionalProperties", True), other.get("additionalProperties", True))
+        merged["additionalProperties"] = rest
+
+
+def _put_array_parts(merged: Node, one: Node, other: Node) -> None:
+    if not _ARRAY_PARTS & other.keys():
+        return
+
+    def item(node: Node, index: int) -> Schema:
+        prefix = cast("list[Schema]", node.get("prefixItems", []))
+        return prefix[index] if index < len(prefix) else node.get("items", True)
+
+    longest = max(len(one.get("prefixItems", ())), len(other.get("prefixItems", ())))
+    if longest:
+        merged["prefixItems"] = [_and(item(one, index), item(other, index)) for index in range(longest)]
+    if "items" in one or "items" in other:
+        merged["items"] = _and(one.get("items", True), other.get("items", True))
+
+
+# ------------------------------------------------------------------------------------------------------------------ or
+
+
+def either(schemas: list[Schema]) -> Schema:
+    """One schema for the values that fit any of these."""
+    kept = cast("list[Schema]", union([schema for schema in schemas if schema is not False]))
+    if not kept:
+        return False
+    if any(schema in (True, {}) for schema in kept):
+        return True
+    nodes = [cast("Node", schema) for schema in kept]
+    if len(nodes) > 1 and all(node.keys() & {"enum", "const"} for node in nodes):
+        plain = all(node.keys() <= {"enum", "const", "type", *ANNOTATIONS} for node in nodes)
+        types = union([node.get("type") for node in nodes])
+        if plain and len(types) == 1:
+            values = union([value for node in nodes for value in values_of(node) or []])
+            kind = {} if types[0] is None else {"type": types[0]}
+            return {**_annotations(nodes[0]), **kind, "enum": values}
+    return kept[0] if len(kept) == 1 else {"anyOf": kept}
+
+
+def united(nodes: list[Node]) -> Node:
+    """One object for the values that fit any of these objects."""
+    if len(nodes) == 1:
+        return nodes[0]
+    first = nodes[0]
+    merged: Node = {"type": "object"}
+    # What all of them say stays, except what looks at the other keywords.
+    for key, value in first.items():
+        if key not in _MERGED_BY_HAND and all(key in node and same(node[key], value) for node in nodes[1:]):
+            merged[key] = value
+    names = dict.fromkeys(name for node in nodes for name in node.get("properties", ()))
+    merged["properties"] = {name: _shared(nodes, name) for name in names}
+    needed = [name for name in first.get("required", ()) if all(name in node.get("required", ()) for node in nodes)]
+    if needed:
+        merged["required"] = needed
+    for key, choose in (("minProperties", min), ("maxProperties", max)):
+        if all(key in node for node in nodes):
+            merged[key] = choose(node[key] for node in nodes)
+    patterned = "patternProperties" not in merged and any("patternProperties" in node for node in nodes)
+    rest = True if patterned else either([node.get("additionalProperties", True) for node in nodes])
+    if rest is not True:
+        merged["additionalProperties"] = rest
+    return merged
+
+
+_MERGED_BY_HAND = frozenset(
+    {"type", "properties", "required", "minProperties", "maxProperties", "additionalProperties", *_UNEVALUATED}
+)
+
+
+def _shared(nodes: list[Node], name: str) -> Schema:
+    """A property of several objects. Where one of them leaves it open, its types are words and no more."""
+    said = [_said_of(node, name) for node in nodes]
+    joined = either(said)
+    if joined is not True:
+        return joined
+    declared = [cast("Node", schema) for schema in union(said) if isinstance(schema, dict) and schema]
+    outer = _annotations(declared[0]) if declared else {}
+    bare = [{key: value for key, value in node.items() if key not in ANNOTATIONS} for node in declared]
+    words = [" or ".join(tell(node, 1) for node in bare[:4])] if any(bare) else []
+    return described(outer, words) or True

@@ -1,0 +1,35 @@
+"""What happened to a schema on its way, gathered by what was done, and told to the report once for each."""
+
+from __future__ import annotations
+
+from segue.render.report import Kind, Report
+
+__all__ = ["Notes"]
+
+_SHOWN = 3
+
+
+class Notes:
+    """`lost` counts what made a schema take more values than before; exact rewriting does not count."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, list[str]] = {}
+        self.lost = 0
+
+    def add(self, message: str, path: str, *, loss: bool = True) -> None:
+        self._places.setdefault(message, []).append(path or "the top")
+        self.lost += loss
+
+    def __contains__(self, message: str) -> bool:
+        return message in self._places
+
+    def extend(self, other: Notes) -> None:
+        for message, places in other._places.items():
+            self._places.setdefault(message, []).extend(places)
+        self.lost += other.lost
+
+    def report(self, report: Report, *, subject: str, kind: Kind) -> None:
+        for message, found in self._places.items():
+            places = list(dict.fromkeys(found))
+            more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
+            report.add(kind, f"schema: {message} (at {', '.join(places[:_SHOWN])}{more})", subject=subject)

@@ -1,0 +1,371 @@
+"""Any JSON Schema → 2020-12 with all references at hand.
+
+Drafts 4 to 2019-09, OpenAPI's `nullable` and capital types, and proto JSON's numbers in quotes are read; a keyword that
+is not what its draft says is left out, which takes nothing from the values. References of every kind (pointers to
+anywhere, anchors, embedded `$id`s) become names of definitions, so whoever goes on needs no document.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+from urllib.parse import unquote, urldefrag, urljoin
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from segue.wire.schema.document import ROOT, Document, inside
+from segue.wire.schema.notes import Notes
+from segue.wire.schema.vocabulary import ANNOTATIONS, IN_LISTS, IN_MAPS, SINGLE, Node, Schema, is_node, types_of
+
+__all__ = ["read_document"]
+
+_DEEPEST = 64
+_KNOWN_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
+# Below draft 2019-09 whatever stands beside `$ref` says nothing.
+_LONE_REF = re.compile(r"json-schema\.org/draft-0[3-7]/")
+_BARE_ID = re.compile(r"json-schema\.org/draft-0[34]/")
+_COUNTS = frozenset(
+    {"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains"}
+)
+_SILENT = frozenset(
+    {"$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "$comment"}
+    | {"$defs", "definitions", "nullable", "propertyOrdering", "discriminator", "xml", "externalDocs"}
+)
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+# A weaker schema in here makes the whole one stronger.
+_TURNED = frozenset({"not", "if", "oneOf", "contains"})
+
+
+def read_document(raw: Mapping[str, Any], notes: Notes) -> Document:
+    return _Reader(dict(raw), notes).document()
+
+
+class _Place(Struct, frozen=True):
+    """A node of the raw document, and the embedded document that its references start from."""
+
+    node: Any
+    base: str
+
+
+class _At(Struct, frozen=True):
+    """Where a keyword stands."""
+
+    raw: Node
+    base: str
+    path: str
+    depth: int
+
+
+class _Reader:
+    def __init__(self, raw: Node, notes: Notes) -> None:
+        self._raw = raw
+        self._notes = notes
+        draft = str(raw.get("$schema", ""))
+        self._lone_ref = bool(_LONE_REF.search(draft))
+        self._id_key = "id" if _BARE_ID.search(draft) else "$id"
+        self._resources: dict[str, Node] = {}
+        self._anchors: dict[tuple[str, str], Node] = {}
+        self._dynamic: dict[str, list[_Place]] = {}
+        self._home = self._base_of(raw, "")
+        self._resources[self._home] = raw
+        self._index(raw, self._home)
+        self._names: dict[int, str] = {id(raw): ROOT}
+        self._waiting: list[tuple[str, _Place]] = []
+        self._taken: set[str] = {ROOT}
+        self._size = 0
+        self._special: dict[str, Callable[[Node, str, Any, _At], None]] = {
+            "type": self._type,
+            "items": self._items,
+            "additionalItems": self._items,
+            "exclusiveMinimum": self._bound,
+            "exclusiveMaximum": self._bound,
+            "minimum": self._plain_bound,
+            "maximum": self._plain_bound,
+            "example": self._example,
+            "dependencies": self._dependencies,
+        }
+
+    def document(self) -> Document:
+        root = self._node(self._raw, self._home, "", 0)
+        defs: dict[str, Schema] = {}
+        while self._waiting:
+            name, place = self._waiting.pop(0)
+            defs[name] = self._node(place.node, place.base, f"$defs.{name}", 0)
+        return Document(root, defs, self._size)
+
+    # ------------------------------------------------------------------------------------------------- references
+
+    def _base_of(self, node: Node, base: str) -> str:
+        said = node.get(self._id_key)
+        if not isinstance(said, str) or said.startswith("#"):
+            return base
+        return _joined(base, urldefrag(said).url)
+
+    def _index(self, raw: Node, base: str) -> None:
+        """Every embedded document and anchor, found without recursion, since a document may be deep."""
+        open_nodes: list[tuple[Node, str]] = [(raw, base)]
+        while open_nodes:
+            node, base = open_nodes.pop()
+            own = self._base_of(node, base)
+            if own != base:
+                self._resources.setdefault(own, node)
+            plain, moving = node.get("$anchor"), node.get("$dynamicAnchor")
+            said = node.get(self._id_key)
+            if isinstance(said, str) and said.startswith("#") and len(said) > 1:
+                self._anchors.setdefault((own, said[1:]), node)
+            for anchor in (plain, moving):
+                if isinstance(anchor, str):
+                    self._anchors.setdefault((own, anchor), node)
+            if isinstance(moving, str):
+                self._dynamic.setdefault(moving, []).append(_Place(node, own))
+            for key, value in node.items():
+                open_nodes += [(inner, own) for inner in inside(key, value) if isinstance(inner, dict)]
+
+    def _target(self, key: str, ref: str, base: str) -> _Place | None:
+        uri, fragment = urldefrag(ref)
+        if key != "$ref":
+            found = self._dynamic.get(fragment, [])
+            # Which one is meant depends on the way of a value through the schema.
+            if len(found) > 1 or (key == "$recursiveRef" and base != self._home):
+                return None
+        where = _joined(base, uri) if uri else base
+        document = self._resources.get(where)
+        if document is None:
+            return None
+        if not fragment or fragment.startswith("/"):
+            # Many who embed a document still point from the outermost one.
+            return self._pointed(document, where, fragment) or self._pointed(self._raw, self._home, fragment)
+        anchored = self._anchors.get((where, unquote(fragment)))
+        return None if anchored is None else _Place(anchored, self._base_of(anchored, where))
+
+    def _pointed(self, document: Any, base: str, pointer: str) -> _Place | None:
+        found = document
+        for token in pointer.split("/")[1:]:
+            step = unquote(token).replace("~1", "/").replace("~0", "~")
+            if isinstance(found, dict) and step in found:
+                found = cast("Node", found)[step]
+            elif isinstance(found, list) and step.isdigit() and int(step) < len(cast("list[Any]", found)):
+                found = cast("list[Any]", found)[int(step)]
+            else:
+                return None
+            if isinstance(found, dict):
+                base = self._base_of(cast("Node", found), base)
+        return _Place(found, base) if is_node(cast("object", found)) else None
+
+    def _reference(self, key: str, ref: str, base: str, path: str) -> Schema:
+        place = self._target(key, ref, base)
+        if place is None:
+            self._notes.add(f"the reference {ref} can't be followed: anything is taken there", path)
+            return True
+        if isinstance(place.node, bool):
+            return place.node
+        name = self._names.get(id(place.node))
+        if name is None:
+            name = self._named(ref)
+            self._names[id(place.node)] = name
+            self._waiting.append((name, place))
+        return {"$ref": name}
+
+    def _named(self, ref: str) -> str:
+        wanted = re.sub(r"[^A-Za-z0-9_.-]", "_", unquote(re.split(r"[/#]", ref.rstrip("/#"))[-1])) or "part"
+        name, count = wanted, 1
+        while name in self._taken:
+            count += 1
+            name = f"{wanted}_{count}"
+        self._taken.add(name)
+        return name
+
+    # ------------------------------------------------------------------------------------------------------ nodes
+
+    def _node(self, raw: Any, base: str, path: str, depth: int) -> Schema:
+        self._size += 1
+        if isinstance(raw, bool):
+            return raw
+        if not isinstance(raw, dict):
+            self._notes.add("what is no schema is left out", path)
+            return True
+        if depth > _DEEPEST:
+            self._notes.add(f"nested deeper than {_DEEPEST} levels: anything is taken there", path)
+            return True
+        raw = cast("Node", raw)
+        at = _At(raw, self._base_of(raw, base), path, depth)
+        lost = self._notes.lost
+        node: Node = {}
+        alone = self._lone_ref and isinstance(raw.get("$ref"), str)
+        for key, value in raw.items():
+            if key not in _REFERENCES and (not alone or key in ANNOTATIONS):
+                self._keyword(node, key, value, at)
+        for key in _REFERENCES:
+            if key in raw:
+                self._refer(node, key, raw[key], at)
+        if self._notes.lost > lost:
+            # They look at what the others say.
+            node.pop("unevaluatedProperties", None)
+            node.pop("unevaluatedItems", None)
+        if node.get("not") in (True, {}):
+            return False
+        return _nullable(node) if raw.get("nullable") is True else node
+
+    def _refer(self, node: Node, key: str, value: Any, at: _At) -> None:
+        if not self._lawful(key, isinstance(value, str), at):
+            return
+        target = self._reference(key, value, at.base, at.path)
+        if isinstance(target, dict) and "$ref" not in node:
+            node["$ref"] = target["$ref"]
+        elif target is not True:
+            node["allOf"] = [*node.get("allOf", []), target]
+
+    def _keyword(self, node: Node, key: str, value: Any, at: _At) -> None:
+        """One keyword that is no reference, as 2020-12 says it."""
+        lost = self._notes.lost
+        at = replace(at, path=f"{at.path}.{key}" if at.path else key)
+        special = self._special.get(key)
+        if special is not None:
+            special(node, key, value, at)
+        elif key in IN_MAPS or key in IN_LISTS or key in SINGLE:
+            self._subschemas(node, key, value, at)
+        elif key not in _SILENT:
+            self._plain(node, key, value, at)
+        if key in _TURNED and self._notes.lost > lost:
+            node.pop(key, None)
+
+    def _lawful(self, key: str, lawful: bool, at: _At) -> bool:
+        if not lawful:
+            self._notes.add(f"`{key}` is not valid and left out", at.path)
+        return lawful
+
+    def _inner(self, raw: Any, at: _At, step: str = "") -> Schema:
+        return self._node(raw, at.base, f"{at.path}{step}", at.depth + 1)
+
+    def _subschemas(self, node: Node, key: str, value: Any, at: _At) -> None:
+        if key in IN_MAPS:
+            if self._lawful(key, isinstance(value, dict), at):
+                ordered = _ordered(value, at.raw.get("propertyOrdering") if key == "properties" else None)
+                node[key] = {name: self._inner(inner, at, f".{name}") for name, inner in ordered}
+        elif key in IN_LISTS:
+            members = cast("list[Any]", value) if isinstance(value, list) else []
+            if self._lawful(key, bool(members), at):
+                node[key] = [self._inner(inner, at, f"[{index}]") for index, inner in enumerate(members)]
+        elif self._lawful(key, is_node(value), at):
+            node[key] = self._inner(value, at)
+
+    def _plain(self, node: Node, key: str, value: Any, at: _At) -> None:
+        if key in _COUNTS and isinstance(value, str) and value.isdigit():
+            value = int(value)
+        check = _CHECKS.get(key)
+        if check is None or self._lawful(key, check(value), at):
+            node[key] = int(value) if key in _COUNTS else list(dict.fromkeys(value)) if key == "required" else value
+
+    def _type(self, node: Node, key: str, value: Any, at: _At) -> None:
+        said = cast("list[Any]", value) if isinstance(value, list) else [value]
+        types = list(dict.fromkeys(kind.lower() if isinstance(kind, str) else "" for kind in said))
+        if self._lawful(key, bool(types) and all(kind in _KNOWN_TYPES for kind in types), at):
+            node["type"] = types if isinstance(value, list) else types[0]
+
+    def _items(self, node: Node, key: str, value: Any, at: _At) -> None:
+        tuples = isinstance(at.raw.get("items"), list)
+        if isinstance(value, list) and key == "items":
+            prefix = [self._inner(item, at, f"[{index}]") for index, item in enumerate(cast("list[Any]", value))]
+            if prefix and "prefixItems" not in at.raw:
+                node["prefixItems"] = prefix
+        elif key == ("additionalItems" if tuples else "items"):
+            self._subschemas(node, "items", value, at)
+
+    def _bound(self, node: Node, key: str, value: Any, at: _At) -> None:
+        """`exclusiveMinimum: true`, which draft 4 had, takes the bound's own place."""
+        if not isinstance(value, bool):
+            self._plain(node, key, value, at)
+        elif value and _is_number(bound := at.raw.get(key.removeprefix("exclusive").lower())):
+            node[key] = bound
+
+    def _plain_bound(self, node: Node, key: str, value: Any, at: _At) -> None:
+        if at.raw.get(f"exclusive{key.capitalize()}") is not True:
+            self._plain(node, key, value, at)
+
+    def _example(self, node: Node, _key: str, value: Any, _at: _At) -> None:
+        node.setdefault("examples", [value])
+
+    def _dependencies(self, node: Node, key: str, value: Any, at: _At) -> None:
+        if not self._lawful(key, isinstance(value, dict), at):
+            return
+        for name, needed in cast("Node", value).items():
+            if is_node(needed):
+                node.setdefault("dependentSchemas", {})[name] = self._inner(needed, at, f".{name}")
+            elif self._lawful(key, _are_names(needed), at):
+                node.setdefault("dependentRequired", {})[name] = needed
+
+
+def _joined(base: str, uri: str) -> str:
+    try:
+        return urljoin(base, uri)
+    except ValueError:
+        return uri
+
+
+def _ordered(properties: Node, order: Any) -> list[tuple[str, Any]]:
+    """Gemini's `propertyOrdering` is the order of the properties."""
+    first = [name for name in cast("list[Any]", order) if isinstance(name, str)] if isinstance(order, list) else []
+    names = dict.fromkeys([name for name in first if name in properties] + list(properties))
+    return [(name, properties[name]) for name in names]
+
+
+def _nullable(node: Node) -> Node:
+    """OpenAPI's `nullable: true`."""
+    if "type" in node and not node.keys() & {"const", "allOf", "anyOf", "oneOf", "not", "$ref"}:
+        types = types_of(node) or []
+        node["type"] = types if "null" in types else [*types, "null"]
+        if "enum" in node and None not in node["enum"]:
+            node["enum"] = [*node["enum"], None]
+        return node
+    if not node.keys() - ANNOTATIONS:
+        return node
+    outer = {key: value for key, value in node.items() if key in ANNOTATIONS}
+    inner = {key: value for key, value in node.items() if key not in ANNOTATIONS}
+    return {**outer, "anyOf": [inner, {"type": "null"}]}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_count(value: object) -> bool:
+    return _is_number(value) and cast("float", value) >= 0 and int(cast("float", value)) == value
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list) and bool(cast("list[Any]", value))
+
+
+def _are_names(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in cast("list[Any]", value))
+
+
+def _are_needs(value: object) -> bool:
+    return isinstance(value, dict) and all(_are_names(names) for names in cast("Node", value).values())
+
+
+def _divides(value: object) -> bool:
+    return _is_number(value) and cast("float", value) > 0
+
+
+_CHECKS: dict[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(_COUNTS, _is_count),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _is_number),
+    **dict.fromkeys(("pattern", "format", "title", "description", "contentEncoding", "contentMediaType"), _is_text),
+    **dict.fromkeys(("uniqueItems", "deprecated", "readOnly", "writeOnly"), _is_flag),
+    "multipleOf": _divides,
+    "required": _are_names,
+    "dependentRequired": _are_needs,
+    "enum": _is_list,
+    "examples": lambda value: isinstance(value, list),
+}

@@ -1,0 +1,216 @@
+"""What each target takes of JSON Schema: one row for each, as data.
+
+Most providers publish a subset; some publish nothing and answer with an error. The comments name where a cell is from:
+a rule of the rulebook, the vendor's page, or the error that users were seen to get.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+__all__ = [
+    "ANTHROPIC",
+    "ANTHROPIC_STRICT",
+    "DEEPSEEK",
+    "DEEPSEEK_STRICT",
+    "GEMINI",
+    "GEMINI_OPENAPI",
+    "KIMI",
+    "MISTRAL",
+    "OPENAI",
+    "OPENAI_STRICT",
+    "PLAIN",
+    "QWEN",
+    "ROWS",
+    "SchemaRules",
+]
+
+_EVERY_ENUM = frozenset({"null", "boolean", "object", "array", "number", "string"})
+_LITERALS = frozenset({"null", "boolean", "number", "string"})
+
+
+class SchemaRules(Struct, frozen=True):
+    """One target's subset. The defaults are those of a server that takes JSON Schema as it is.
+
+    A row without `keywords` is lenient: nothing is taken out of a schema but what the other cells refuse. A row with
+    them is narrow: every node becomes one typed node, an `anyOf` of such nodes, or a reference.
+    """
+
+    name: str
+    keywords: frozenset[str] | None = None
+    draft: Literal["2020-12", "7"] = "2020-12"
+    refused_at_top: frozenset[str] = frozenset({"$ref"})
+    """Keywords that may not stand beside the `type: object` of tool parameters."""
+    refs: Literal["defs", "inline"] = "defs"
+    """Whether `$ref` into `$defs` is taken, or everything must be written out."""
+    recursion: bool = True
+    beside_ref: frozenset[str] = frozenset()
+    beside_any_of: frozenset[str] = frozenset({"description", "title"})
+    said_once: bool = False
+    """Whether what stands beside `anyOf` may not stand in one of its members as well."""
+    type_lists: Literal["free", "scalars", "bare", "none"] = "free"
+    """Where `type` may be a list: anywhere, for scalars, without further keywords, or nowhere."""
+    anything: Literal["empty", "types", "branches"] = "empty"
+    """How «any value» is said: `{}`, a list of all types, or an `anyOf` of them."""
+    enums: frozenset[str] = _EVERY_ENUM
+    empty_enum_text: bool = True
+    enum_limit: int | None = None
+    formats: frozenset[str] | None = None
+    plain_patterns: bool = False
+    """Whether patterns that look around or back are refused."""
+    property_names: str | None = None
+    """What a key of `properties` must match."""
+    slash_in_defs: bool = True
+    items_needed: bool = False
+    required_declared: bool = False
+    terminating: bool = False
+    """Whether a recursion that has to go on for ever is looked for and refused."""
+    longest_min_items: int | None = None
+    closed: bool = False
+    """Whether every object must say that it has no other keys."""
+    all_required: bool = False
+    object_answers: bool = True
+    """Whether the schema of an answer must be one of an object, as that of parameters must."""
+    openapi: bool = False
+    """`nullable` and types in capitals, as OpenAPI 3.0 has them."""
+    depth: int = 40
+    property_limit: int | None = None
+
+    @property
+    def strict(self) -> bool:
+        """Whether a schema may fail to fit: strict subsets have no word for an open object."""
+        return self.closed
+
+
+_STRUCTURE = frozenset({"type", "properties", "required", "items", "anyOf", "enum", "description", "$ref", "$defs"})
+_RANGES = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
+_COMBINATIONS = frozenset({"oneOf", "anyOf", "allOf"})
+
+PLAIN = SchemaRules("plain")
+QWEN = PLAIN
+
+# Errors seen: «schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'const'/'not' at the top
+# level», «array schema missing items», «object schema missing properties» (which all but OpenAPI get at the top).
+OPENAI = SchemaRules(
+    "openai",
+    refused_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"},
+    items_needed=True,
+)
+# Its validator answers with the same sentences («schema must be a JSON Schema of 'type: "object"'»).
+DEEPSEEK = replace(OPENAI, name="deepseek")
+
+# Guide «Structured model outputs»: supported schemas. `default`, other formats and lengths are refused by name.
+OPENAI_STRICT = SchemaRules(
+    "openai-strict",
+    keywords=_STRUCTURE
+    | _RANGES
+    | {"additionalProperties", "const", "title", "pattern", "format"}
+    | {"minItems", "maxItems"},
+    refused_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"},
+    formats=frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}),
+    enums=_LITERALS,
+    enum_limit=1000,
+    plain_patterns=True,
+    items_needed=True,
+    closed=True,
+    all_required=True,
+    depth=10,
+    property_limit=5000,
+)
+# Guide «Tool calls», strict mode (beta): no lengths, no sizes of arrays.
+DEEPSEEK_STRICT = replace(
+    OPENAI_STRICT,
+    name="deepseek-strict",
+    keywords=_STRUCTURE | _RANGES | {"additionalProperties", "const", "default", "title", "pattern", "format"},
+    formats=frozenset({"email", "hostname", "ipv4", "ipv6", "uuid"}),
+    type_lists="scalars",
+)
+
+# ANT-36. Errors seen: «input_schema does not support oneOf, allOf, or anyOf at the top level», «It must match JSON
+# Schema draft 2020-12», «Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'».
+ANTHROPIC = SchemaRules("anthropic", refused_at_top=_COMBINATIONS | {"$ref"}, property_names=r"[a-zA-Z0-9_.-]{1,64}")
+# Page «Structured outputs», JSON Schema limitations; `output_config.format` and strict tools.
+ANTHROPIC_STRICT = SchemaRules(
+    "anthropic-strict",
+    keywords=_STRUCTURE | {"additionalProperties", "const", "title", "default", "format", "minItems"},
+    refused_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"},
+    recursion=False,
+    formats=frozenset({"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}),
+    enums=_LITERALS,
+    property_names=r"[a-zA-Z0-9_.-]{1,64}",
+    longest_min_items=1,
+    closed=True,
+)
+
+# `parametersJsonSchema` and `responseJsonSchema`: the list of properties in the API's reference. References are taken
+# by the page and refused in practice («reference to undefined schema»), so they are written out.
+GEMINI = SchemaRules(
+    "gemini",
+    keywords=_STRUCTURE - {"$ref", "$defs"}
+    | {"additionalProperties", "title", "format", "prefixItems", "minItems", "maxItems", "minimum", "maximum"},
+    refused_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"},
+    refs="inline",
+    enums=frozenset({"number", "string"}),
+    required_declared=True,
+    object_answers=False,
+)
+# `parameters`: the message `Schema`. Errors seen: «items: missing field», «only allowed for OBJECT type», «property is
+# not defined», «specified other fields alongside any_of», «enum: only allowed for STRING type», «enum[0]: cannot be
+# empty», «only 'enum' and 'date-time' are supported for STRING type», «type: must be specified».
+GEMINI_OPENAPI = SchemaRules(
+    "gemini-openapi",
+    keywords=_STRUCTURE - {"$ref", "$defs"}
+    | {"title", "format", "minItems", "maxItems", "minimum", "maximum", "minLength", "maxLength", "pattern"}
+    | {"minProperties", "maxProperties"},
+    refused_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"},
+    refs="inline",
+    beside_any_of=frozenset(),
+    type_lists="none",
+    anything="branches",
+    enums=frozenset({"string"}),
+    empty_enum_text=False,
+    formats=frozenset({"date-time", "enum", "float", "double", "int32", "int64"}),
+    items_needed=True,
+    required_declared=True,
+    object_answers=False,
+    openapi=True,
+)
+
+# MIS-13. `$schema` and `$id`, which make its grammar fail, are nowhere written.
+MISTRAL = SchemaRules("mistral", draft="7")
+
+# Moonshot Flavored JSON Schema: MoonshotAI/walle, docs/walle.md and the limits of its default configuration.
+KIMI = SchemaRules(
+    "kimi",
+    keywords=_STRUCTURE
+    | {"additionalProperties", "title", "default", "pattern", "minLength", "maxLength", "minimum", "maximum"}
+    | {"minItems", "maxItems"},
+    refused_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"},
+    said_once=True,
+    type_lists="bare",
+    anything="types",
+    enums=frozenset({"number", "string"}),
+    enum_limit=1000,
+    property_names=r"(?!(\$defs|\$ref|anyOf|required|additionalProperties)\Z)[\s\S]+",
+    slash_in_defs=False,
+    required_declared=True,
+    terminating=True,
+    depth=30,
+)
+
+ROWS = (
+    PLAIN,
+    OPENAI,
+    OPENAI_STRICT,
+    ANTHROPIC,
+    ANTHROPIC_STRICT,
+    GEMINI,
+    GEMINI_OPENAPI,
+    MISTRAL,
+    KIMI,
+    DEEPSEEK,
+    DEEPSEEK_STRICT,
+)

@@ -1,0 +1,65 @@
+"""Types and values of typed nodes, as the subsets of JSON Schema have them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from segue.wire.schema.vocabulary import Node, kind_of, types_of, union
+
+__all__ = ["ends", "fits", "nullable", "types_of_values"]
+
+
+def fits(value: object, types: list[str] | None) -> bool:
+    """Whether a value is of one of these types."""
+    if types is None:
+        return True
+    kinds = [kind.lower() for kind in types]
+    if "integer" in kinds and isinstance(value, int | float) and not isinstance(value, bool):
+        return "number" in kinds or isinstance(value, int) or value.is_integer()
+    return kind_of(value) in kinds
+
+
+def types_of_values(values: list[Any], types: list[str] | None) -> list[str]:
+    """The types that these values have, among the ones that are said."""
+    found = list(dict.fromkeys(kind_of(value) for value in values))
+    numbers = [value for value in values if kind_of(value) == "number"]
+    whole = all(isinstance(value, int) for value in numbers) if types is None else "number" not in types
+    return ["integer" if kind == "number" and whole else kind for kind in found]
+
+
+def nullable(node: Node) -> Node:
+    """A written node that takes null as well."""
+    kinds = types_of(node)
+    if kinds is not None and "null" in kinds:
+        return node
+    if kinds is not None and "const" not in node and not {"object", "array"} & set(kinds):
+        values = {"enum": [*node["enum"], None]} if "enum" in node else {}
+        return {**node, "type": [*kinds, "null"], **values}
+    beside = {key: value for key, value in node.items() if key in ("title", "description")}
+    inner = {key: value for key, value in node.items() if key not in beside}
+    members = inner.get("anyOf", [inner])
+    return {**beside, "anyOf": union([*members, {"type": "null"}])}
+
+
+def ends(node: Node, defs: Node, seen: set[str], depth: int) -> bool:
+    """Whether some value of a written node is finite, in the cautious way that Moonshot's validator counts."""
+    if not node:
+        return True
+    if depth > 100:
+        return False
+    kinds = types_of(node) or []
+    if any(kind not in ("object", "array") for kind in kinds):
+        return True
+    if "array" in kinds and ("items" not in node or ends(node["items"], defs, seen, depth + 1)):
+        return True
+    if "object" in kinds:
+        needed = [node["properties"][name] for name in node.get("required", ()) if name in node.get("properties", {})]
+        if not needed or any(ends(inner, defs, seen, depth + 1) for inner in needed):
+            return True
+    if any(ends(member, defs, seen, depth + 1) for member in node.get("anyOf", ())):
+        return True
+    name = node.get("$ref", "").removeprefix("#/$defs/")
+    if not name or name in seen:
+        return False
+    seen.add(name)
+    return ends(defs[name], defs, seen, depth + 1)

@@ -1,0 +1,104 @@
+"""The keywords of JSON Schema 2020-12: where subschemas stand, which types a keyword is about, what is annotation."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, cast
+
+__all__ = [
+    "ANNOTATIONS",
+    "COMBINATORS",
+    "IN_LISTS",
+    "IN_MAPS",
+    "SINGLE",
+    "TYPES",
+    "Node",
+    "Schema",
+    "about",
+    "is_node",
+    "kind_of",
+    "same",
+    "types_of",
+    "union",
+]
+
+Node: TypeAlias = dict[str, Any]
+Schema: TypeAlias = "Node | bool"
+
+TYPES = ("string", "number", "boolean", "object", "array", "null")
+"""All values there are; `integer` is a part of `number`."""
+IN_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
+IN_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+SINGLE = frozenset(
+    {"items", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else", "contentSchema"}
+    | {"unevaluatedItems", "unevaluatedProperties"}
+)
+ANNOTATIONS = frozenset({"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"})
+COMBINATORS = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
+
+_ABOUT: dict[str, str] = {
+    "string": "minLength maxLength pattern format contentEncoding contentMediaType contentSchema",
+    "number": "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf format",
+    "array": "items prefixItems minItems maxItems uniqueItems contains minContains maxContains unevaluatedItems",
+    "object": "properties patternProperties additionalProperties required minProperties maxProperties propertyNames "
+    "dependentRequired dependentSchemas unevaluatedProperties",
+}
+_TYPES_OF_KEYWORD: dict[str, frozenset[str]] = {
+    keyword: frozenset(kind for kind, words in _ABOUT.items() if keyword in words.split())
+    for words in _ABOUT.values()
+    for keyword in words.split()
+}
+
+
+def about(keyword: str, types: list[str] | None) -> bool:
+    """Whether a keyword says something of values of these types."""
+    wanted = _TYPES_OF_KEYWORD.get(keyword)
+    return types is None or wanted is None or any(_whole(kind) in wanted for kind in types)
+
+
+def _whole(kind: str) -> str:
+    return "number" if kind == "integer" else kind
+
+
+def is_node(value: object) -> bool:
+    return isinstance(value, dict | bool)
+
+
+def types_of(node: Node) -> list[str] | None:
+    """The types that a node names; None is every type."""
+    said: Any = node.get("type")
+    return cast("list[str] | None", said) if said is None or isinstance(said, list) else [said]
+
+
+def kind_of(value: object) -> str:
+    """The type of a JSON value."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "object" if isinstance(value, dict) else "array"
+
+
+def same(one: object, other: object) -> bool:
+    """JSON's equality: 1 is 1.0, and true is not 1."""
+    if kind_of(one) != kind_of(other):
+        return False
+    if isinstance(one, dict):
+        left, right = cast("Node", one), cast("Node", other)
+        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+    if isinstance(one, list):
+        items, others = cast("list[Any]", one), cast("list[Any]", other)
+        return len(items) == len(others) and all(map(same, items, others))
+    return one == other
+
+
+def union(values: list[Any]) -> list[Any]:
+    """The values without those that come again."""
+    kept: list[Any] = []
+    for value in values:
+        if not any(same(value, other) for other in kept):
+            kept.append(value)
+    return kept

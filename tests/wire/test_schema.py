@@ -1,0 +1,750 @@
+"""Schema translation: whatever comes in, the target's rules hold, and no value that was valid is lost on the way.
+
+Verdicts are those of the `jsonschema` package; the targets' rules are the walks in `schemas.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+import jsonschema
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segue.canonical.request import ResponseFormat, Tool
+from segue.render.report import Report
+from segue.wire.schema import fitted, fitted_format, fitted_tool, read_schema, without_forced_nulls
+from segue.wire.schema.rules import (
+    ANTHROPIC,
+    ANTHROPIC_STRICT,
+    GEMINI,
+    GEMINI_OPENAPI,
+    KIMI,
+    MISTRAL,
+    OPENAI,
+    OPENAI_STRICT,
+    PLAIN,
+    ROWS,
+    SchemaRules,
+)
+from tests.budget import examples
+
+from .schemas import OBJECTS, VALUES, WALKS, documents, is_valid, subschemas, typed_objects
+
+OPEN_ROWS = [row for row in ROWS if not row.strict]
+STRICT_ROWS = [row for row in ROWS if row.strict]
+EVERY_OPEN_ROW = pytest.mark.parametrize("row", OPEN_ROWS, ids=lambda row: row.name)
+EVERY_STRICT_ROW = pytest.mark.parametrize("row", STRICT_ROWS, ids=lambda row: row.name)
+MANY = st.lists(OBJECTS, min_size=10, max_size=10)
+
+
+def fit(schema: Any, row: SchemaRules) -> tuple[dict[str, Any], list[str]]:
+    report = Report()
+    node = fitted(schema, row, report, subject="t")
+    return node, [finding.message for finding in report.findings]
+
+
+def strictly(schema: Any, row: SchemaRules) -> tuple[dict[str, Any] | None, list[str]]:
+    """The schema as a strict tool's, or None where the tool is not declared as strict."""
+    report = Report()
+    node, strict = fitted_tool(Tool("t", parameters=schema, strict=True), PLAIN, report, strict=row)
+    return (node if strict else None), [finding.message for finding in report.findings]
+
+
+def properties(schema: dict[str, Any], row: SchemaRules) -> dict[str, Any]:
+    return fit({"type": "object", "properties": schema}, row)[0]["properties"]
+
+
+# ---------------------------------------------------------------------------------------------------------- properties
+
+
+@EVERY_OPEN_ROW
+@examples(4, items=len(OPEN_ROWS))
+@given(schema=documents(), values=MANY)
+def test_fits_and_loses_no_value(row: SchemaRules, schema: dict[str, Any], values: list[Any]) -> None:
+    before = json.dumps(schema)
+    out, _ = fit(schema, row)
+    assert json.dumps(schema) == before, "the input was changed"
+    assert json.loads(json.dumps(out)) == out
+    assert list(WALKS[row.name](out)) == []
+    assert fit(out, row)[0] == out, "a second fitting changes something"
+    read = read_schema(out)
+    for value in values:
+        if row.openapi and has_lists_in_lists(value):
+            continue  # `items` must name a type there, so «anything» ends somewhere
+        if is_valid(value, schema):
+            assert is_valid(value, read), value
+
+
+def has_lists_in_lists(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(isinstance(item, list) or has_lists_in_lists(item) for item in value)
+    return isinstance(value, dict) and any(map(has_lists_in_lists, value.values()))
+
+
+@EVERY_STRICT_ROW
+@examples(3, items=len(STRICT_ROWS))
+@given(schema=typed_objects(), values=MANY)
+def test_a_strict_subset_holds_or_is_not_used(row: SchemaRules, schema: dict[str, Any], values: list[Any]) -> None:
+    out, said = strictly(schema, row)
+    if out is None:
+        assert any("`strict` is left out" in message for message in said)
+        return
+    assert list(WALKS[row.name](out)) == []
+    assert strictly(out, row)[0] == out
+    # That objects are closed and their keys all there is what strict means; nothing else may be lost.
+    loose = loosened(out)
+    for value in values:
+        if is_valid(value, schema):
+            assert is_valid(value, loose), value
+
+
+def loosened(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [loosened(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in ("properties", "$defs"):
+            kept[key] = {name: loosened(inner) for name, inner in value.items()}
+        elif key in ("items", "anyOf"):
+            kept[key] = loosened(value)
+        elif key not in ("required", "additionalProperties"):
+            kept[key] = value
+    return kept
+
+
+@examples(3)
+@given(schema=typed_objects(), value=OBJECTS)
+def test_nulls_that_strictness_forced_go_away_again(schema: dict[str, Any], value: Any) -> None:
+    """What a model answers to the strict declaration is valid for who declared the tool without it."""
+    out, _ = strictly(schema, OPENAI_STRICT)
+    if out is not None and is_valid(value, out) and is_valid(without_keys_of_null(value), schema):
+        assert is_valid(without_forced_nulls(value, schema), schema)
+
+
+def without_keys_of_null(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: without_keys_of_null(inner) for key, inner in value.items() if inner is not None}
+    return [without_keys_of_null(item) for item in value] if isinstance(value, list) else value
+
+
+@examples(3)
+@given(schema=documents(), values=st.lists(VALUES, min_size=10, max_size=10))
+def test_reading_changes_no_verdict(schema: dict[str, Any], values: list[Any]) -> None:
+    read = read_schema(schema)
+    for value in values:
+        assert is_valid(value, read) == is_valid(value, schema), value
+
+
+COMBINING = ["$ref", "$dynamicRef", "$id", "id", "$defs", "anyOf", "allOf", "oneOf", "not", "if", "dependencies"]
+NESTING = ["properties", "items", "prefixItems", "additionalProperties", "required", "propertyOrdering", "nullable"]
+PLAIN_WORDS = ["type", "enum", "const", "default", "minimum", "exclusiveMinimum", "minItems", "pattern", "format", "a"]
+WORDS = [*COMBINING, *NESTING, *PLAIN_WORDS]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 3) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS) | st.text(max_size=3), inner, max_size=5)
+    ),
+    max_leaves=12,
+)
+GARBAGE = st.dictionaries(st.sampled_from(["type", "properties", "items", "$ref", "anyOf", "$defs", "required"]), JSON)
+
+
+@EVERY_OPEN_ROW
+@examples(3, items=len(OPEN_ROWS))
+@given(schema=GARBAGE)
+def test_any_json_is_read(row: SchemaRules, schema: dict[str, Any]) -> None:
+    out, _ = fit(schema, row)
+    assert list(WALKS[row.name](out)) == []
+    strictly(schema, OPENAI_STRICT)
+    fitted_format(ResponseFormat("schema", schema, strict=True), row, Report(), strict=OPENAI_STRICT)
+
+
+# -------------------------------------------------------------------------------------------------------- older drafts
+
+DRAFT_4 = "http://json-schema.org/draft-04/schema#"
+DRAFT_6 = "http://json-schema.org/draft-06/schema#"
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+DRAFT_2019 = "https://json-schema.org/draft/2019-09/schema"
+JUDGES = {
+    DRAFT_4: jsonschema.Draft4Validator,
+    DRAFT_6: jsonschema.Draft6Validator,
+    DRAFT_7: jsonschema.Draft7Validator,
+    DRAFT_2019: jsonschema.Draft201909Validator,
+}
+OLD: list[tuple[str, dict[str, Any]]] = [
+    (DRAFT_4, {"minimum": 1, "exclusiveMinimum": True, "maximum": 3, "exclusiveMaximum": False}),
+    (DRAFT_4, {"exclusiveMinimum": True}),
+    (DRAFT_4, {"id": "http://x/a", "definitions": {"n": {"type": "integer"}}, "items": {"$ref": "#/definitions/n"}}),
+    (DRAFT_4, {"definitions": {"n": {"id": "#num", "type": "integer"}}, "items": {"$ref": "#num"}}),
+    (DRAFT_6, {"items": [{"type": "integer"}, {"const": "a"}], "additionalItems": False}),
+    (DRAFT_7, {"items": [{"type": "integer"}], "additionalItems": {"type": "string"}}),
+    (DRAFT_7, {"items": {"type": "integer"}, "additionalItems": False}),
+    (DRAFT_7, {"dependencies": {"a": ["b"], "b": {"properties": {"c": {"type": "string"}}, "required": ["c"]}}}),
+    (DRAFT_7, {"definitions": {"n": {"type": "integer"}}, "items": {"$ref": "#/definitions/n", "minimum": 99}}),
+    (DRAFT_7, {"if": {"type": "integer"}, "then": {"minimum": 2}, "else": {"type": "string"}}),
+    (DRAFT_7, {"properties": {"a": {"$ref": "#/properties/b/items/0"}, "b": {"items": [{"type": "string"}]}}}),
+    (DRAFT_7, {"properties": {"a b": {"type": "integer"}, "c": {"$ref": "#/properties/a%20b"}}}),
+    (DRAFT_7, {"properties": {"a/b": {"type": "integer"}, "c": {"$ref": "#/properties/a~1b"}}}),
+    (DRAFT_2019, {"type": ["array", "integer"], "items": {"$recursiveRef": "#"}}),
+    (DRAFT_2019, {"items": [{"type": "integer"}], "unevaluatedItems": False}),
+    (DRAFT_2019, {"$defs": {"n": {"$anchor": "num", "type": "integer"}}, "items": {"$ref": "#num"}}),
+    (
+        DRAFT_2019,
+        {"$id": "http://x/root", "$defs": {"n": {"$id": "other", "type": "integer"}}, "items": {"$ref": "other"}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("draft", "schema"), OLD, ids=[f"{draft[-20:]}-{i}" for i, (draft, _) in enumerate(OLD)])
+@examples(0.2, items=len(OLD))
+@given(values=st.lists(VALUES, min_size=20, max_size=20))
+def test_older_drafts_keep_their_verdicts(draft: str, schema: dict[str, Any], values: list[Any]) -> None:
+    old = {"$schema": draft, **schema}
+    read = read_schema(old)
+    jsonschema.Draft202012Validator.check_schema(read)
+    judge = JUDGES[draft](old)
+    fixed = [
+        [1],
+        ["a"],
+        [1, "a"],
+        [1, "a", 2],
+        [0, 5],
+        {"a": 1},
+        {"a": 1, "b": 2, "c": "x"},
+        0,
+        1,
+        2,
+        3,
+        [[1], 2],
+        {"c": 1},
+    ]
+    for value in [*fixed, *values]:
+        # To draft 4, 1.0 is no integer; nothing in a later one says so.
+        if draft != DRAFT_4 or ".0" not in json.dumps(value):
+            assert is_valid(value, read) == judge.is_valid(value), value
+
+
+def test_dynamic_references_to_one_anchor():
+    schema = {"$dynamicAnchor": "node", "type": "object", "properties": {"next": {"$dynamicRef": "#node"}}}
+    assert read_schema(schema) == {"type": "object", "properties": {"next": {"$ref": "#"}}}
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ({"type": "STRING", "nullable": True}, {"type": ["string", "null"]}),
+        ({"type": "STRING", "nullable": False}, {"type": "string"}),
+        ({"type": "STRING", "enum": ["a"], "nullable": True}, {"type": ["string", "null"], "enum": ["a", None]}),
+        (
+            {"nullable": True, "anyOf": [{"type": "STRING"}]},
+            {"anyOf": [{"anyOf": [{"type": "string"}]}, {"type": "null"}]},
+        ),
+        ({"type": "ARRAY", "minItems": "1", "maxItems": "3"}, {"type": "array", "minItems": 1, "maxItems": 3}),
+        ({"type": "string", "example": "x"}, {"type": "string", "examples": ["x"]}),
+        (
+            {
+                "type": "OBJECT",
+                "properties": {"a": {"type": "STRING"}, "b": {"type": "NUMBER"}},
+                "propertyOrdering": ["b"],
+            },
+            {"type": "object", "properties": {"b": {"type": "number"}, "a": {"type": "string"}}},
+        ),
+        ({"type": "integer", "minLength": 2.0}, {"type": "integer", "minLength": 2}),
+    ],
+)
+def test_openapi_and_proto_json_are_read(given: dict[str, Any], read: dict[str, Any]) -> None:
+    assert read_schema(given) == read
+
+
+def test_what_is_not_valid_is_left_out_and_told():
+    schema = {"type": "object", "properties": {"a": {"type": "strnig", "minLength": "x"}, "b": 3}, "required": "a"}
+    out, said = fit(schema, OPENAI)
+    assert out == {"type": "object", "properties": {"a": {}, "b": {}}}
+    assert said == [
+        "schema: `type` is not valid and left out (at properties.a.type)",
+        "schema: `minLength` is not valid and left out (at properties.a.minLength)",
+        "schema: what is no schema is left out (at properties.b)",
+        "schema: `required` is not valid and left out (at required)",
+    ]
+
+
+def test_a_reference_that_leads_nowhere_takes_anything():
+    schema = {"type": "object", "properties": {"a": {"$ref": "https://example.com/pet.json"}, "b": {"$ref": "#/nope"}}}
+    out, said = fit(schema, ANTHROPIC)
+    assert out["properties"] == {"a": {}, "b": {}}
+    assert len(said) == 2
+    assert all("can't be followed" in message for message in said)
+
+
+# ----------------------------------------------------------------------------------------------------------- the words
+
+
+def test_keywords_become_words():
+    text = {
+        "type": "string",
+        "minLength": 3,
+        "maxLength": 9,
+        "pattern": "^a",
+        "format": "uri",
+        "description": "The name.",
+    }
+    assert properties({"a": text}, GEMINI)["a"] == {
+        "type": "string",
+        "format": "uri",
+        "description": "The name. (at least 3 characters; at most 9 characters; pattern ^a)",
+    }
+
+
+@pytest.mark.parametrize(
+    ("node", "words"),
+    [
+        ({"type": "number", "exclusiveMinimum": 0}, "more than 0"),
+        ({"type": "number", "multipleOf": 0.5}, "a multiple of 0.5"),
+        ({"type": "array", "items": {"type": "string"}, "uniqueItems": True}, "no item twice"),
+        ({"type": "array", "contains": {"type": "string"}}, "holds string"),
+        ({"type": "object", "dependentRequired": {"a": ["b", "c"]}}, "a needs b, c"),
+        ({"type": "object", "patternProperties": {"^x": {"type": "string"}}}, "keys like ^x: string"),
+        ({"type": "object", "propertyNames": {"maxLength": 3}}, "keys: at most 3 characters"),
+        ({"type": "boolean", "const": True}, "always true"),
+        ({"type": "string", "not": {"enum": ["a"]}}, "not one of a"),
+        ({"type": "string", "default": "x", "examples": ["y", "z"]}, "default x; for example y, z"),
+    ],
+)
+def test_words_for_kimi_and_gemini(node: dict[str, Any], words: str) -> None:
+    rows = (GEMINI,) if "default" in node else (GEMINI, KIMI)
+    for row in rows:
+        assert properties({"a": node}, row)["a"]["description"] == words
+
+
+def test_words_are_bounded():
+    many = {"type": "object", "enum": [{"n": "x" * 1000, "i": i} for i in range(1000)]}
+    assert len(properties({"a": many}, GEMINI)["a"]["description"]) < 300
+
+
+def test_findings_are_told_once_for_each_keyword():
+    schema = {"type": "object", "properties": {f"p{i}": {"type": "string", "minLength": i} for i in range(9)}}
+    assert fit(schema, GEMINI)[1] == ["schema: `minLength` is told in words (at p0, p1, p2 and 6 more)"]
+
+
+# ------------------------------------------------------------------------------------------------------ what is merged
+
+
+def test_alternatives_at_the_top_become_one_object():
+    schema = {
+        "type": "object",
+        "properties": {"stock": {"type": "string"}, "year": {"type": "integer"}},
+        "anyOf": [{"required": ["stock"]}, {"required": ["year"]}],
+    }
+    for row in (OPENAI, ANTHROPIC, KIMI, GEMINI):
+        out, said = fit(schema, row)
+        assert out["properties"] == schema["properties"]
+        assert "required" not in out
+        assert "stock (string, needed)" in out["description"]
+        assert said == ["schema: alternatives are merged into one object (at the top)"]
+
+
+def test_a_discriminated_union_of_closed_objects_keeps_its_types():
+    def closed(kind: str, **fields: Any) -> dict[str, Any]:
+        keys = {"kind": {"const": kind}, **fields}
+        return {"type": "object", "properties": keys, "required": list(keys), "additionalProperties": False}
+
+    schema = {"oneOf": [closed("cat", meow={"type": "string"}), closed("dog", bark={"type": "integer"})]}
+    out, _ = fit(schema, ANTHROPIC)
+    assert out["properties"] == {
+        "kind": {"enum": ["cat", "dog"]},
+        "meow": {"type": "string"},
+        "bark": {"type": "integer"},
+    }
+    assert out["required"] == ["kind"]
+    assert out["additionalProperties"] is False
+
+
+def test_all_of_is_one_object_with_all_that_they_say():
+    parts = [
+        {"properties": {"a": {"type": "number", "minimum": 1}}, "required": ["a"]},
+        {"properties": {"a": {"type": "integer", "maximum": 5}, "b": {"type": "string"}}},
+    ]
+    out, said = fit({"type": "object", "allOf": parts}, KIMI)
+    assert out["properties"] == {"a": {"type": "integer", "minimum": 1, "maximum": 5}, "b": {"type": "string"}}
+    assert out["required"] == ["a"]
+    assert said == []
+
+
+@pytest.mark.parametrize("row", [PLAIN, OPENAI, ANTHROPIC, GEMINI, KIMI, MISTRAL], ids=lambda row: row.name)
+def test_parameters_that_are_no_object_become_one(row: SchemaRules) -> None:
+    out, _ = fit({"type": "array", "items": {"type": "string"}}, row)
+    assert out["properties"] == {"value": {"type": "array", "items": {"type": "string"}}}
+    assert out["required"] == ["value"]
+
+
+@EVERY_OPEN_ROW
+@pytest.mark.parametrize("empty", [None, {}, {"type": "object"}, {"properties": {}}, {"type": ["object", "null"]}])
+def test_no_parameters(row: SchemaRules, empty: dict[str, Any] | None) -> None:
+    report = Report()
+    expected = {"type": "OBJECT"} if row.openapi else {"type": "object", "properties": {}}
+    assert fitted(empty, row, report, subject="t") == expected
+    assert report.findings == []
+
+
+# ----------------------------------------------------------------------------------------------------- single targets
+
+
+def test_what_no_value_fits_is_no_alternative():
+    node = {"anyOf": [{"not": {}}, {"type": "string"}, False]}
+    for row in (KIMI, GEMINI):
+        assert properties({"a": node}, row)["a"] == {"type": "string"}
+
+
+def test_a_key_that_anthropic_can_not_spell_is_told_and_still_valid():
+    schema = {"type": "object", "properties": {"$top": {"type": "integer"}, "q": {}}, "additionalProperties": False}
+    out, said = fit(schema, ANTHROPIC)
+    assert out == {"type": "object", "properties": {"q": {}}, "description": "also takes $top: integer"}
+    assert said == ["schema: a key that can't be declared there is told in words (at properties.$top)"]
+
+
+def test_nobody_says_not_to_what_got_weaker():
+    """A weaker schema under `not` would be a stronger one."""
+    strange = {"type": "object", "properties": {"$x": {"type": "integer"}}, "additionalProperties": False}
+    for inner in (strange, {"$ref": "#/$defs/s"}):
+        schema = {"type": "object", "properties": {"a": {"not": inner}}, "$defs": {"s": strange}}
+        out, _ = fit(schema, ANTHROPIC)
+        assert "not" not in out["properties"]["a"]
+
+
+def test_openai_wants_items():
+    assert properties({"a": {"type": ["array", "null"]}}, OPENAI)["a"] == {"type": ["array", "null"], "items": {}}
+
+
+def test_mistral_gets_draft_7():
+    schema = {
+        "type": "object",
+        "$defs": {"n": {"type": "integer"}},
+        "properties": {
+            "t": {"type": "array", "prefixItems": [{"type": "string"}], "items": False},
+            "n": {"$ref": "#/$defs/n", "minimum": 1, "description": "A number."},
+        },
+        "dependentRequired": {"t": ["n"]},
+        "dependentSchemas": {"t": {"minProperties": 2}},
+    }
+    out, said = fit(schema, MISTRAL)
+    assert said == []
+    assert out == {
+        "type": "object",
+        "properties": {
+            "t": {"type": "array", "items": [{"type": "string"}], "additionalItems": False},
+            "n": {"minimum": 1, "description": "A number.", "allOf": [{"$ref": "#/definitions/n"}]},
+        },
+        "dependencies": {"t": {"allOf": [{"required": ["n"]}, {"minProperties": 2}]}},
+        "definitions": {"n": {"type": "integer"}},
+    }
+
+
+def test_kimi_puts_types_into_the_alternatives():
+    node = {"type": ["string", "null"], "minLength": 1, "description": "Why."}
+    assert properties({"a": node}, KIMI)["a"] == {
+        "description": "Why.",
+        "anyOf": [{"type": "string", "minLength": 1}, {"type": "null"}],
+    }
+    mixed = {"enum": ["a", 1, None]}
+    assert properties({"a": mixed}, KIMI)["a"] == {
+        "anyOf": [{"type": "string", "enum": ["a"]}, {"type": "integer", "enum": [1]}, {"type": "null"}]
+    }
+
+
+def test_kimi_says_a_thing_once():
+    node = {"type": ["string", "null"], "format": "date", "description": "When.", "title": "T"}
+    assert properties({"a": node}, KIMI)["a"] == {
+        "title": "T",
+        "description": "When. (format date)",
+        "anyOf": [{"type": "string"}, {"type": "null"}],
+    }
+
+
+def test_kimi_keeps_a_recursion_that_ends():
+    tree = {
+        "type": "object",
+        "properties": {"v": {"type": "string"}, "next": {"$ref": "#/$defs/tree"}},
+        "required": ["v"],
+    }
+    schema = {"type": "object", "properties": {"root": {"$ref": "#/$defs/tree"}}, "required": ["root"]}
+    out, said = fit({**schema, "$defs": {"tree": tree}}, KIMI)
+    assert out == {**schema, "$defs": {"tree": tree}}
+    assert said == []
+    endless = {**tree, "required": ["next"]}
+    out, said = fit({**schema, "$defs": {"tree": endless}}, KIMI)
+    assert "required" not in out
+    assert said == ["schema: `required` is told in words, since the recursion has no end (at the top)"]
+
+
+def test_gemini_gets_references_written_out():
+    schema = {
+        "type": "object",
+        "properties": {"from": {"$ref": "#/$defs/p", "description": "Start."}, "next": {"$ref": "#"}},
+        "$defs": {"p": {"type": "object", "properties": {"x": {"type": "number"}}}},
+    }
+    out, said = fit(schema, GEMINI)
+    point = {"type": "object", "properties": {"x": {"type": "number"}}, "description": "Start."}
+    inner = {"from": point, "next": {"description": "the whole again"}}
+    assert out["properties"] == {"from": point, "next": {"type": "object", "properties": inner}}
+    assert said == [
+        "schema: references are written out (at from, next, next.from)",
+        "schema: a recursion is cut: anything is taken there (at next.next)",
+    ]
+
+
+def test_gemini_of_old_gets_openapi():
+    node = {"anyOf": [{"type": "string", "enum": ["a", "b"]}, {"type": "null"}], "description": "Which."}
+    listed = {"type": ["integer", "string", "null"]}
+    assert properties({"a": node, "b": listed, "c": {"const": 3}}, GEMINI_OPENAPI) == {
+        "a": {"type": "STRING", "enum": ["a", "b"], "nullable": True, "description": "Which."},
+        "b": {"anyOf": [{"type": "INTEGER", "nullable": True}, {"type": "STRING"}]},
+        "c": {"type": "INTEGER", "description": "always 3"},
+    }
+
+
+# ------------------------------------------------------------------------------------------------------------- strict
+
+
+def test_optional_keys_may_be_null_in_a_strict_tool():
+    schema = {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "unit": {"enum": ["C", "F"]}, "where": {"$ref": "#/$defs/p"}},
+        "required": ["city"],
+        "additionalProperties": False,
+        "$defs": {"p": {"type": "object", "properties": {"x": {"type": "number"}}, "required": ["x"]}},
+    }
+    out, said = strictly(schema, OPENAI_STRICT)
+    assert out is not None
+    assert out["required"] == ["city", "unit", "where"]
+    assert out["properties"]["unit"] == {"type": ["string", "null"], "enum": ["C", "F", None]}
+    assert out["properties"]["where"] == {"anyOf": [{"$ref": "#/$defs/p"}, {"type": "null"}]}
+    assert out["$defs"]["p"]["additionalProperties"] is False
+    assert said == [
+        "schema: a key that may be left out is there null instead (at unit, where)",
+        "schema: objects take no other keys (at $defs.p)",
+    ]
+    arguments = {"city": "Bern", "unit": None, "where": {"x": 1}}
+    assert without_forced_nulls(arguments, schema) == {"city": "Bern", "where": {"x": 1}}
+
+
+@pytest.mark.parametrize(
+    ("node", "why"),
+    [
+        ({"type": "object", "additionalProperties": {"type": "string"}}, "keys that are not named"),
+        ({"type": "object"}, "keys that are not named"),
+        ({}, "takes any value"),
+        ({"type": "array"}, "takes any value"),
+    ],
+)
+def test_what_can_not_be_strict_is_not(node: dict[str, Any], why: str) -> None:
+    out, said = strictly({"type": "object", "properties": {"a": node}, "required": ["a"]}, OPENAI_STRICT)
+    assert out is None
+    assert why in said[0]
+
+
+def test_an_answer_is_left_free_where_no_schema_can_be_asked_for():
+    report = Report()
+    form = ResponseFormat("schema", {"type": "array", "items": {"type": "string"}}, strict=True)
+    assert fitted_format(form, OPENAI, report, strict=OPENAI_STRICT) is None
+    assert [finding.kind for finding in report.findings] == ["adjusted", "adjusted"]
+    assert fitted_format(form, GEMINI, Report()) == form
+    closed = {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False}
+    assert fitted_format(ResponseFormat("schema", closed), ANTHROPIC_STRICT, Report()) == ResponseFormat(
+        "schema", closed
+    )
+
+
+# --------------------------------------------------------------------------------------------------- adversarial sizes
+
+
+def nested(depth: int) -> dict[str, Any]:
+    """Each definition refers to the next one twice: 2ⁿ when it is written out."""
+    defs = {
+        f"d{i}": {"properties": {"l": {"$ref": f"#/$defs/d{i + 1}"}, "r": {"$ref": f"#/$defs/d{i + 1}"}}}
+        for i in range(depth)
+    }
+    return {"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": {**defs, f"d{depth}": {}}}
+
+
+def doubled(depth: int, key: str) -> dict[str, Any]:
+    defs = {f"d{i}": {key: [{"$ref": f"#/$defs/d{i + 1}"}] * 3, "maxProperties": i} for i in range(depth)}
+    return {"$ref": "#/$defs/d0", "$defs": {**defs, f"d{depth}": {"type": "object"}}}
+
+
+def tangled(count: int) -> dict[str, Any]:
+    everybody = {f"p{i}": {"allOf": [{"$ref": f"#/$defs/d{i}"}, {"minProperties": 1}]} for i in range(count)}
+    defs = {f"d{i}": {"type": "object", "properties": everybody} for i in range(count)}
+    return {"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": defs}
+
+
+def chained(length: int) -> dict[str, Any]:
+    defs = {f"d{i}": {"$ref": f"#/$defs/d{i + 1}"} for i in range(length)}
+    return {"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": {**defs, f"d{length}": {}}}
+
+
+def deep(depth: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(depth):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+@EVERY_OPEN_ROW
+@pytest.mark.parametrize(
+    "schema",
+    [nested(40), doubled(40, "allOf"), doubled(40, "anyOf"), tangled(12), chained(2000), deep(160)],
+    ids=["nested", "all_of", "any_of", "tangled", "chained", "deep"],
+)
+def test_size_stays_bounded(row: SchemaRules, schema: dict[str, Any]) -> None:
+    out, _ = fit(schema, row)
+    given = sum(1 for _ in subschemas(schema))
+    assert sum(1 for _ in subschemas(out)) < 60 * given + 8000
+    assert list(WALKS[row.name](out)) == []
+
+
+@EVERY_OPEN_ROW
+def test_a_large_plain_schema_is_not_cut(row: SchemaRules) -> None:
+    schema = {"type": "object", "properties": {f"p{i}": {"type": "string"} for i in range(2000)}}
+    out, said = fit(schema, row)
+    assert len(out["properties"]) == 2000
+    assert out["properties"]["p1999"]["type"] in ("string", "STRING")
+    assert said == []
+
+
+# --------------------------------------------------------------------------------------------------------- real schemas
+
+
+class Cat(pydantic.BaseModel):
+    kind: Literal["cat"]
+    name: str = pydantic.Field(min_length=1, pattern="^[A-Z]", description="What it answers to.")
+
+
+class Dog(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid")
+    kind: Literal["dog"]
+    age: int = pydantic.Field(gt=0, lt=30)
+
+
+class Node(pydantic.BaseModel):
+    """A tree."""
+
+    value: int | None = None
+    pet: Annotated[Cat | Dog, pydantic.Field(discriminator="kind")]
+    pair: tuple[int, str] = (1, "a")
+    scores: dict[str, float] = {}
+    children: list[Node] = []
+
+
+CAT = {"kind": "cat", "name": "Tom"}
+DOG = {"kind": "dog", "age": 3}
+
+# As servers of the Model Context Protocol and zod write them.
+REAL: dict[str, tuple[dict[str, Any], list[Any]]] = {
+    "pydantic": (
+        Node.model_json_schema(),
+        [{"pet": CAT}, {"pet": DOG, "children": [{"pet": CAT, "value": None}], "pair": [2, "b"], "scores": {"x": 1.5}}],
+    ),
+    "pydantic_union": (pydantic.TypeAdapter(Cat | Dog).json_schema(), [CAT, DOG]),
+    "zod": (
+        {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "type": "object",
+            "properties": {
+                "urls": {"type": "array", "items": {"type": "string", "format": "uri"}, "minItems": 1},
+                "headers": {
+                    "type": "object",
+                    "additionalProperties": {"type": "string"},
+                    "propertyNames": {"type": "string"},
+                },
+                "more": {"type": "array", "items": {"$ref": "#/properties/headers"}},
+                "mode": {"anyOf": [{"type": "string", "const": "fast"}, {"not": {}}, {"type": "number", "minimum": 1}]},
+                "when": {"type": ["string", "null"], "format": "date-time", "default": None},
+            },
+            "required": ["urls"],
+            "additionalProperties": False,
+        },
+        [
+            {"urls": ["http://a"]},
+            {"urls": ["http://a"], "headers": {"a": "b"}, "more": [{"c": "d"}], "mode": 2, "when": None},
+        ],
+    ),
+    "zod_named": (
+        {
+            "$ref": "#/definitions/Input",
+            "definitions": {
+                "Input": {
+                    "type": "object",
+                    "properties": {"path": {"type": "string"}, "depth": {"type": "integer", "exclusiveMinimum": 0}},
+                    "required": ["path"],
+                    "additionalProperties": False,
+                }
+            },
+            "$schema": "http://json-schema.org/draft-07/schema#",
+        },
+        [{"path": "/"}, {"path": "/", "depth": 1}],
+    ),
+    "mcp_filter": (
+        {
+            "type": "object",
+            "properties": {
+                "filter[name]": {"type": "string"},
+                "pages": {
+                    "anyOf": [
+                        {"type": "array", "items": {"type": "integer", "exclusiveMinimum": True, "minimum": 0}},
+                        {"type": "string", "minLength": 1},
+                    ]
+                },
+                "data": {"allOf": [{"type": "object", "properties": {"id": {"type": "string"}}}, {"required": ["id"]}]},
+            },
+            "oneOf": [{"required": ["pages"]}, {"required": ["data"]}],
+        },
+        [{"pages": [1, 2]}, {"pages": "1-3"}, {"data": {"id": "x"}, "filter[name]": "y"}],
+    ),
+    "typebox": (
+        {
+            "type": "object",
+            "allOf": [
+                {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]},
+                {"type": "object", "properties": {"b": {"type": "number"}}},
+            ],
+            "unevaluatedProperties": False,
+        },
+        [{"a": "x"}, {"a": "x", "b": 1}],
+    ),
+}
+
+
+@EVERY_OPEN_ROW
+@pytest.mark.parametrize("name", REAL)
+def test_real_schemas(row: SchemaRules, name: str) -> None:
+    schema, values = REAL[name]
+    out, _ = fit(schema, row)
+    assert list(WALKS[row.name](out)) == []
+    read = read_schema(out)
+    for value in values:
+        assert is_valid(value, read), value
+
+
+def test_a_pydantic_model_for_openai_strict():
+    class Point(pydantic.BaseModel):
+        model_config = pydantic.ConfigDict(extra="forbid")
+        x: float
+        label: str | None = None
+
+    out, _ = strictly(Point.model_json_schema(), OPENAI_STRICT)
+    assert out == {
+        "type": "object",
+        "properties": {
+            "x": {"type": "number", "title": "X"},
+            "label": {"title": "Label", "description": "default null", "anyOf": [{"type": "string"}, {"type": "null"}]},
+        },
+        "required": ["x", "label"],
+        "additionalProperties": False,
+        "title": "Point",
+    }
