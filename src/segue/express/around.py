@@ -112,7 +112,7 @@ def _asked(whole: Plain, shapes: Mapping[Shape, int], body: Body, asked: Asked, 
     items = [body.items[place] for place in places]
     given = msgspec.to_builtins(items) if body.own is None else [body.own[place] for place in places]
     carried = carry(body.around(given), asked)
-    if carried.source is not body.source:
+    if carried.source is not body.source or not body.lane.suits(carried.request):
         raise NotPlainError
     sample = body.lane.read(items)
     name_calls(sample, body.source.provider)

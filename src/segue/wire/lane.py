@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Raw
 
 from segue.canonical.plain import Event, Plain
+from segue.canonical.request import Request
 from segue.render.plain import Ways
 
 __all__ = ["Lane", "members_of"]
@@ -23,7 +24,7 @@ _ABSENT = Raw()
 _members = msgspec.json.Decoder(dict[str, Raw])
 
 
-def _always(_items: list[Any]) -> bool:
+def _always(_given: object) -> bool:
     return True
 
 
@@ -42,6 +43,8 @@ class Lane:
     """The conversation with its columns, its events as they are told, and how they are."""
     goes_home: Callable[[list[Any]], bool] = _always
     """Whether the items may go home as they are, as far as no sample could show it."""
+    suits: Callable[[Request], bool] = _always
+    """Whether what stands around a conversation lets it be read without looking at more than itself."""
 
     def take_apart(self, data: bytes) -> tuple[list[Any], dict[str, Raw]]:
         """The typed items of a body, and everything else in it."""

@@ -10,11 +10,12 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from segue.canonical.jsontext import write_text
 from segue.canonical.plain import Content, Event, NotPlainError, Plain, Turn, Words, checked_words
+from segue.canonical.request import Request
 from segue.render.plain import Ways
 from segue.wire.lane import Lane
 from segue.wire.openai_responses.calls import OUTPUT_LIMIT
 from segue.wire.openai_responses.request import BODY_KEYS
-from segue.wire.openai_responses.shared import lawful_id
+from segue.wire.openai_responses.shared import JOINT, lawful_id
 
 __all__ = ["RESPONSES_LANE"]
 
@@ -94,8 +95,7 @@ def _read_turn(items: list[_Item], place: int, plain: Plain) -> int:
     """A run of what the model made, and the outputs of its calls; gives the place behind them."""
     start, began = len(plain.raw_ids), place
     texts: list[str] = []
-    thoughts = 0
-    sealed = named = torn = False
+    thoughts = sealed = named = torn = 0
     while place < len(items):
         item = items[place]
         if item.type == "function_call":
@@ -107,8 +107,9 @@ def _read_turn(items: list[_Item], place: int, plain: Plain) -> int:
             texts += [words] if isinstance(words, str) else words
         elif item.type == "reasoning" and item.summary is not UNSET:
             thoughts += 1
-            sealed, named = sealed or bool(item.encrypted_content), named or item.id is not UNSET
-            torn = torn or place + 1 == len(items) or items[place + 1].type == "reasoning"
+            sealed += bool(item.encrypted_content)
+            named += item.id is not UNSET
+            torn += place + 1 == len(items) or items[place + 1].type == "reasoning"
         else:
             break
         place += 1
@@ -119,7 +120,8 @@ def _read_turn(items: list[_Item], place: int, plain: Plain) -> int:
     if [output.call_id for output in outputs] != plain.raw_ids[start:]:
         raise NotPlainError
     plain.results += map(_output, outputs)
-    plain.events.append(Turn(texts or None, start, stop, thoughts, form=(sealed, named, torn)))
+    form = (sealed == thoughts, sealed > 0, named == thoughts, named > 0, torn > 0)
+    plain.events.append(Turn(texts or None, start, stop, thoughts, form))
     return place + stop - start
 
 
@@ -139,9 +141,16 @@ def _output(item: _Item) -> Content:
 
 
 def _goes_home(items: list[_Item]) -> bool:
-    """Whether all items may keep their ids, where they have any (OAI-RESP-13)."""
+    """Whether all items may keep their ids, where they have any (OAI-RESP-13), and all outputs their length."""
+    if any(isinstance(item.output, str) and len(item.output) > OUTPUT_LIMIT for item in items):
+        return False
     ids = [(str(item.type or "message"), item.id) for item in items if item.id is not UNSET]
     return len(set(ids)) == len(ids) and all(lawful_id(kind, item_id) for kind, item_id in ids)
+
+
+def _suits(request: Request) -> bool:
+    """Whether names mean what they say: that of a tool in a namespace may stand for another."""
+    return not any(JOINT in tool.name for tool in request.tools)
 
 
 # ------------------------------------------------------------------------------------------------------------- writing
@@ -197,4 +206,5 @@ RESPONSES_LANE = Lane(
     read=_read,
     write=_write,
     goes_home=_goes_home,
+    suits=_suits,
 )
