@@ -160,6 +160,24 @@ def test_the_lane_says_what_the_long_way_says(source: str, target: str) -> None:
     assert taken[True] > taken[False] / 10, "the lane is hardly ever taken"
 
 
+@pytest.mark.parametrize("source", sorted(SPELLINGS))
+@examples(10, items=len(SPELLINGS))
+@given(data=st.data())
+def test_what_is_remembered_is_true_of_the_next_conversation(source: str, data: st.DataObject) -> None:
+    """Several conversations with the same tools, options and target, one after the other."""
+    around._remembered.cache_clear()
+    first: dict[str, Any] = {}
+    target = data.draw(st.sampled_from(sorted(WIRES)))
+    model = target_model(data, target)
+    for _ in range(data.draw(st.integers(2, 5))):
+        body = as_sent(data, repeated(data, spell(data.draw(lawful_stories(source)), source)))
+        first = first or body
+        body = {**first, **{key: body[key] for key in ("messages", "input", "contents") if key in body}}
+        note(checks.dumped(body))
+        asked = Asked(target=WIRES[target], source=WIRES[source], model=model)
+        agree(json.dumps(body).encode(), asked, "remembering")
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_every_conversation_of_the_table_comes_out_the_same(case: Case) -> None:
     data = json.dumps(case.body).encode()
