@@ -37,7 +37,7 @@ def call(call_id: str = "call_1", name: Any = "read", arguments: Any = '{"q": "a
     return {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments, **more}
 
 
-def output(call_id: str = "call_1", value: Any = "done", **more: Any) -> Body:
+def output(call_id: Any = "call_1", value: Any = "done", **more: Any) -> Body:
     return {"type": "function_call_output", "call_id": call_id, "output": value, **more}
 
 

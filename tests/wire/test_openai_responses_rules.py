@@ -511,3 +511,67 @@ def test_repair_tells_what_it_did():
     assert lost(repaired) == ["call_1"]
     lawful = json.dumps(BODIES["agent"]).encode()
     assert segue.repair(lawful, API).data == lawful
+
+
+# ------------------------------------------------------------------------------------------------ what bodies also hold
+
+
+def test_an_output_for_state_elsewhere_needs_an_id_of_its_own():
+    items = [output("call_9", "a"), output("call_9", "b"), output(["call_8"], "c"), output("x" * 65, "d")]
+    out = mended(*items, previous_response_id="resp_1")
+    assert out.body["input"][0] == output("call_9", "a")
+    assert [item.get("role") for item in out.body["input"][1:]] == ["user"] * 3
+    assert findings(out) == ["orphan"] * 3
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [{"type": "item_reference", "id": ""}, {"type": "item_reference", "id": "rs_9"}, {"id": "msg 9"}],
+    ids=["no id", "reasoning at the end", "not an id"],
+)
+def test_a_reference_that_leads_nowhere_is_left_out(reference):
+    out = mended(user(), reference, user("next"))
+    assert out.body["input"] == [user(), user("next")]
+    assert findings(out) == ["dropped"]
+
+
+def test_tools_that_nobody_searched_for_stay_and_are_declared():
+    found = {"type": "tool_search_output", "execution": "server", "tools": [function("late")]}
+    given_body = body(user(), found)
+    assert segue.convert(given_body, target=API).body == given_body
+    chat = segue.convert(given_body, target="openai-chat").body
+    assert [tool["function"]["name"] for tool in chat["tools"]] == ["late"]
+
+
+def test_a_search_for_tools_may_be_without_what_it_found():
+    asked = {"type": "tool_search_call", "call_id": "call_1", "execution": "client", "arguments": {}}
+    given_body = body(user(), asked, user("next"))
+    assert segue.convert(given_body, target=API).body == given_body
+
+
+def test_resp_04_a_shell_in_a_container_is_missed_too():
+    asked = BODIES["every item"]["input"][21]
+    out = mended(user(), asked)
+    assert kinds(out) == ["message", "shell_call", "shell_call_output"]
+    assert findings(out) == ["synthetic"]
+
+
+def test_resp_21_an_approval_answers_what_was_asked():
+    asked, answered = BODIES["every item"]["input"][9:11]
+    assert segue.convert(body(user(), asked, answered), target=API).body == body(user(), asked, answered)
+    alone = mended(user(), answered)
+    assert "not supported here" in json.dumps(alone.body)
+    assert segue.convert(body(answered, previous_response_id="resp_1"), target=API).body["input"] == [answered]
+    twice = mended(user(), {**asked, "arguments": {}}, answered)
+    assert kinds(twice) == ["message"] * 3
+
+
+def test_a_choice_that_names_no_tool_is_left_out():
+    out = mended(user(), tools=[function()], tool_choice={"type": "function"})
+    assert "tool_choice" not in out.body
+    assert findings(out) == ["adjusted"]
+
+
+def test_a_tool_without_a_type_is_a_function():
+    out = mended(user(), tools=[{**function(), "type": ""}, {"name": "g"}])
+    assert [tool["type"] for tool in out.body["tools"]] == ["function", "function"]

@@ -208,7 +208,12 @@ def read(body: Mapping[str, object], model: Model) -> ChatRequest:
 
 
 def not_functions(request: ChatRequest) -> Iterator[tuple[str, object]]:
-    """Where a call or a declared tool is of another type than `function`, with that type."""
+    """Where a call or a declared tool is of another type than `function`, with that type; old calls are such, too."""
+    for message in request.messages:
+        if message.data.get("function_call"):
+            yield f"{message.path}.function_call", "function_call"
+        if message.role == "function":
+            yield f"{message.path}.role", "function"
     for call in request.calls:
         if call.data.get("type") != "function":
             yield f"{call.path}.type", call.data.get("type")

@@ -98,7 +98,8 @@ def a_user_speaks(request: ChatRequest) -> Iterator[Finding]:
 def functions_only(request: ChatRequest) -> Iterator[Finding]:
     """Calls and tools are functions; free text is OpenAI's."""
     for path, sort in not_functions(request):
-        yield Finding(path, f"the type is {quoted(sort)}; 'function' is expected", "risk" if sort is None else None)
+        seen = f"{quoted(sort)} is not taken here; a call of type 'function' in tool_calls is expected"
+        yield Finding(path, seen, "risk" if sort is None else None)
 
 
 BOOK: Book[ChatRequest] = Book("qwen", read, (*_table, *openai_chat.shared(SHARED)), UNSHOWABLE)

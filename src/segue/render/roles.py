@@ -202,7 +202,7 @@ def _ending(draft: Draft) -> Draft:
         return _with_tail(draft) if emptied or silent or wanted else draft
     position = len(draft.messages) - 1
     # An empty message at home counts for nothing where neighbours of one role are one.
-    merged = demands.alternation == "merged"
+    merged = demands.alternation == "merged" and demands.results != "each"
     while merged and position and not draft.messages[position].blocks and draft.messages[position - 1].speaker == "ai":
         position -= 1
     last = draft.messages[position]
