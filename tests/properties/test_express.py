@@ -11,6 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any
 
 import pytest
@@ -25,6 +26,8 @@ from segue.express import around, express
 from segue.express.sample import sample_places
 from segue.wire.registry import WIRES
 from tests.budget import examples
+from tests.conversations.build import Case
+from tests.conversations.table import CASES
 
 from . import checks
 from .chaos import CHAOS, damaged
@@ -106,12 +109,13 @@ class Everything(set[object]):
 def agree(data: bytes, asked: Asked, way: str) -> bool:
     """Whether the lane was taken; if so, it must have said the same.
 
-    `wary`: each example on its own; `trusting`: the sample is as small as it can be; `remembering`: as in real life.
+    `wary`: each example on its own; `trusting`: the sample is as small as it can be, save at home, where nothing but
+    the sample tells what has to be mended; `remembering`: as in real life.
     """
     with pytest.MonkeyPatch.context() as patch:
         if way != "remembering":
             patch.setattr(around, "_remembered", lambda *_: around._Memory())
-        if way == "trusting":
+        if way == "trusting" and asked.source is not None and asked.source is not asked.target:
             patch.setattr(
                 around,
                 "sample_places",
@@ -154,6 +158,32 @@ def test_the_lane_says_what_the_long_way_says(source: str, target: str) -> None:
     run()
     print(source, target, taken)
     assert taken[True] > taken[False] / 10, "the lane is hardly ever taken"
+
+
+@pytest.mark.parametrize("source", sorted(SPELLINGS))
+@examples(10, items=len(SPELLINGS))
+@given(data=st.data())
+def test_what_is_remembered_is_true_of_the_next_conversation(source: str, data: st.DataObject) -> None:
+    """Several conversations with the same tools, options and target, one after the other."""
+    around._remembered.cache_clear()
+    first: dict[str, Any] = {}
+    target = data.draw(st.sampled_from(sorted(WIRES)))
+    model = target_model(data, target)
+    for _ in range(data.draw(st.integers(2, 5))):
+        body = as_sent(data, repeated(data, spell(data.draw(lawful_stories(source)), source)))
+        first = first or body
+        body = {**first, **{key: body[key] for key in ("messages", "input", "contents") if key in body}}
+        note(checks.dumped(body))
+        asked = Asked(target=WIRES[target], source=WIRES[source], model=model)
+        agree(json.dumps(body).encode(), asked, "remembering")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_every_conversation_of_the_table_comes_out_the_same(case: Case) -> None:
+    data = json.dumps(case.body).encode()
+    for target, way in product(WIRES, ("wary", "trusting", "remembering")):
+        model = case.models.get(target)
+        agree(data, Asked(target=WIRES[target], source=WIRES[case.source], model=model), way)
 
 
 @pytest.mark.parametrize("source", [name for name in WIRES if name in CHAOS])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +14,7 @@ from segue.canonical.plain import NotPlainError, Plain, Turn, name_calls
 from segue.carry import Asked, Carried, carry
 from segue.express.account import Account, account_of
 from segue.express.body import Body, lane_of
-from segue.express.sample import Shape, last_words, sample_places, shapes_of
+from segue.express.sample import Shape, causes_of, last_words, sample_places, shapes_of
 from segue.render.plain import Ways, tell
 from segue.render.reasoning import PLACEHOLDER
 from segue.wire.idmap import IdMap
@@ -65,7 +65,7 @@ def frame_of(whole: Plain, body: Body, asked: Asked) -> Frame:
     shapes = shapes_of(whole)
     head = write(body.items[: whole.head]) if whole.head else b""
     small = sum(map(len, body.rest.values())) + len(head) < _MOST
-    memory = _remembered(*_terms(body, asked), head, _marks(whole)) if small else _Memory()
+    memory = _remembered(*_terms(body, asked), head, *_marks(whole, shapes)) if small else _Memory()
     frame = memory.frame
     if frame is None or not frame.proven.issuperset(shapes):
         frame = memory.frame = _asked(whole, shapes, body, asked, frame.proven if frame is not None else set())
@@ -95,15 +95,16 @@ def _terms(body: Body, asked: Asked) -> tuple[object, ...]:
     return (*wires, asked.model, asked.tool_format, asked.policy, *body.rest, *body.rest.values())
 
 
-def _marks(whole: Plain) -> tuple[object, ...]:
-    """What of a conversation the body around it, or the report, depends on."""
+def _marks(whole: Plain, shapes: Iterable[Shape]) -> tuple[object, ...]:
+    """What of a conversation the body around it, or the kinds of findings in the report, depend on."""
     events = whole.events
-    spoken = last_words(events)
-    ends = (events[0], events[-1], events[min(spoken + 1, len(events) - 1)])
+    last = events[-1]
+    ends = (events[0], last, events[min(last_words(events) + 1, len(events) - 1)])
     kinds = [isinstance(event, Turn) and event.start < event.stop for event in ends]
-    thinks = any(isinstance(event, Turn) and event.thoughts for event in events)
+    words = last.content[-1:] if isinstance(last.content, str) else (last.content or [""])[-1][-1:]
     unsaid = [key for key, count in whole.unsaid.items() if count]
-    return (*map(type, ends), *kinds, thinks, bool(whole.names), *unsaid)
+    causes = map(any, zip(*map(causes_of, shapes), strict=True))
+    return (*map(type, ends), *kinds, words.isspace(), *causes, *unsaid)
 
 
 def _asked(whole: Plain, shapes: Mapping[Shape, int], body: Body, asked: Asked, proven: set[object]) -> Frame:

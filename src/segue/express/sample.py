@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from segue.canonical.plain import Event, NotPlainError, Plain, Words
 
-__all__ = ["Shape", "last_words", "sample_places", "shapes_of"]
+__all__ = ["Shape", "causes_of", "last_words", "sample_places", "shapes_of"]
 
 # How many calls, whether it thinks, whether it is marked, what stands before, what it is, the form of its words, each
 # odd result, and what else its own API tells it by.
@@ -25,14 +25,14 @@ def sample_places(
     spoken = last_words(events)
     chosen = {0, len(events) - 1, spoken, min(spoken + 1, len(events) - 1)}
     shown: set[object] = set()
-    reported = (False, False, False)
+    reported: set[int] = set()
     for shape, index in sorted(shapes.items(), key=lambda item: (item[0][0], item[1])):
-        # The report on the sample must tell of calls, thoughts and marks, whatever was seen before.
-        found = (shape[0] > 0 or reported[0], shape[1] or reported[1], shape[2] or reported[2])
+        # What the report tells of each event, the sample must show, whatever was seen before.
+        causes = {number for number, there in enumerate(causes_of(shape)) if there}
         traits = _traits(*shape)
-        if found != reported or not proven.issuperset(traits - shown):
+        if not causes <= reported or not proven.issuperset(traits - shown):
             chosen |= {max(index - 1, 0), index}
-            reported = found
+            reported |= causes
         shown |= {shape, *traits}
     # Words stand behind what they stood behind: at home, what is new there would be mended.
     chosen |= {index - 1 for index in chosen if index and isinstance(events[index], Words)}
@@ -41,6 +41,15 @@ def sample_places(
     for index in sorted(chosen):
         places += range(whole.starts[index], stops[index])
     return places, shown
+
+
+def causes_of(shape: Shape) -> tuple[bool, ...]:
+    """What an event of this shape may give cause to report, each time that there is one.
+
+    Calls; a reply without any; reasoning; a mark; words behind results.
+    """
+    calls, thinks, marked, before, kind, *_ = shape
+    return calls > 0, kind is False, thinks, marked, before is True and kind is Words
 
 
 def last_words(events: Sequence[Event]) -> int:

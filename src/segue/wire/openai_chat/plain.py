@@ -129,23 +129,26 @@ def _read(items: list[_Item], *, dialect: ChatDialect) -> Plain:
             raise NotPlainError
     if place > len(items):
         raise NotPlainError
-    return _with_columns(events, starts, head, calls, [items[place] for place in answers])
+    plain = Plain(events, starts, [], [], [], [], head=head)
+    _read_columns(plain, calls, [items[place] for place in answers], dialect)
+    return plain
 
 
-def _with_columns(events: list[Event], starts: list[int], head: int, calls: list[_Call], answers: list[_Item]) -> Plain:
+def _read_columns(plain: Plain, calls: list[_Call], answers: list[_Item], dialect: ChatDialect) -> None:
     results = [answer for answer in answers if isinstance(answer, _Result)]
-    raw_ids: list[str | None] = [call.id for call in calls]
-    if [result.tool_call_id for result in results] != raw_ids:
+    plain.raw_ids = [call.id for call in calls]
+    if [result.tool_call_id for result in results] != plain.raw_ids:
         raise NotPlainError
-    names = [call.function.name for call in calls]
+    plain.names = [call.function.name for call in calls]
     said = [result.name for result in results]
-    if any(given is not UNSET and given != name for given, name in zip(said, names, strict=True)):
+    if any(given is not UNSET and given != name for given, name in zip(said, plain.names, strict=True)):
         raise NotPlainError
     given = [call.function.arguments for call in calls]
-    arguments = [_arguments.decode(text) if isinstance(text, str) else text for text in given]
+    if dict in map(type, given) and not dialect.argument_objects:
+        raise NotPlainError
+    plain.arguments = [_arguments.decode(text) if isinstance(text, str) else text for text in given]
     contents = [result.content for result in results]
-    told = [text if isinstance(text, str) else checked_words(_texts(text)) for text in contents]
-    return Plain(events, starts, raw_ids, names, arguments, told, head=head)
+    plain.results = [text if isinstance(text, str) else checked_words(_texts(text)) for text in contents]
 
 
 def _texts(content: _Content) -> Content:
