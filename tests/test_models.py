@@ -39,7 +39,7 @@ NAMES = {
     "ministral-3-14b-reasoning-2512": Model("", "mistral", "ministral", (3,), True, 13),
     "ministral-3b-latest": Model("", "mistral", "ministral"),
     "open-mistral-7b": Model("", "mistral", generation=3),
-    "open-mixtral-8x22b": Model("", "mistral", "mixtral", (8,), generation=3),
+    "open-mixtral-8x22b": Model("", "mistral", "mixtral", (), generation=3),
     "pixtral-large-latest": Model("", "mistral", "pixtral", generation=7),
     "kimi-k2.5": Model("", "kimi", "k2", (2, 5), True),
     "kimi-k2-0905-preview": Model("", "kimi", "k2", (2,)),

@@ -143,13 +143,13 @@ def _parse_hosted_call(block: JsonObject, model: str | None) -> Block:
 
 def _parse_tool_result(block: JsonObject, model: str | None) -> Block:
     content: Any = block.get("content")
-    intact = content is not None or "content" not in block
+    intact = (content is not None or "content" not in block) and isinstance(block.get("is_error", False), bool)
     if isinstance(content, str):
         blocks: tuple[Block, ...] = (Text(content),)
     elif isinstance(content, list):
         parsed = parse_content(cast("list[Any]", content), model)
         blocks = tuple(_in_result(part) for part in parsed)
-        intact = blocks == parsed
+        intact = intact and blocks == parsed
     elif content is None:
         blocks = ()
     else:
