@@ -92,7 +92,7 @@ def _differences(before: object, after: object, path: str) -> Iterator[Change]:
         yield from _in_object(cast("dict[str, Any]", before), cast("dict[str, Any]", after), path)
     elif isinstance(before, list) and isinstance(after, list):
         yield from _in_list(cast("list[Any]", before), cast("list[Any]", after), path)
-    elif write(cast("object", before)) != write(cast("object", after)):
+    elif write(cast("object", before)) != write(after):
         yield Change("changed", path, before, after)
 
 
