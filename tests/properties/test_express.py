@@ -156,8 +156,8 @@ def test_the_lane_says_what_the_long_way_says(source: str, target: str) -> None:
         taken[agree(text.encode(), asked, data.draw(WAYS))] += 1
 
     run()
-    print(source, target, taken)
-    assert taken[True] > taken[False] / 10, "the lane is hardly ever taken"
+    # Of few examples no share can be told; tests/test_transcripts.py holds each pair to the lane.
+    assert taken.total() < 200 or taken[True] > taken[False] / 10, "the lane is hardly ever taken"
 
 
 @pytest.mark.parametrize("source", sorted(SPELLINGS))
