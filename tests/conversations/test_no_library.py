@@ -121,8 +121,6 @@ def test_ids_of_more_than_64_characters(source: str, target: str) -> None:
 @EVERY_TARGET
 def test_ids_of_41_to_64_characters_from_responses(target: str) -> None:
     """Lawful on Responses, too long for Chat; item ids of 53 characters are not call ids."""
-    if "openai-responses" not in APIS:
-        pytest.skip("there is no such wire")
     item = "fc_0f0e50a1476a6c35006912c58dc9f8819192c25864eb16f07f"
     ids = ["c" * 41, "c" * 64]
     body = build.responses(
@@ -240,8 +238,6 @@ def test_a_result_after_the_user_spoke(source: str, target: str) -> None:
 @EVERY_SOURCE
 def test_a_result_after_the_user_spoke_to_mistral(source: str) -> None:
     """All results behind the calls, in their order, with names; between tool and user stands the bridge (MIS-07)."""
-    if "mistral" not in APIS:
-        pytest.skip("there is no such wire")
     out, _ = told(LATE, source, "mistral")
     messages = out.body["messages"]
     assert [message["role"] for message in messages] == ["user", "assistant", "tool", "tool", "assistant", "user"]
@@ -320,7 +316,6 @@ def _dotted() -> dict[str, Any]:
     return spell([User("Go."), Model(None, calls), *results, User("Again.")], "gemini")
 
 
-@pytest.mark.skipif("gemini" not in APIS, reason="there is no such wire")
 @EVERY_TARGET
 def test_dotted_names_from_gemini(target: str) -> None:
     """Each tool has one name, in the declaration and in the history, that the target takes; no two become one."""
@@ -337,7 +332,6 @@ def test_dotted_names_from_gemini(target: str) -> None:
         assert {finding.subject for finding in out.report.of("name")} == set(DOTTED[:2])
 
 
-@pytest.mark.skipif("gemini" not in APIS, reason="there is no such wire")
 @EVERY_TARGET
 def test_dotted_names_come_back_on_the_reply(target: str) -> None:
     out, _ = sent(_dotted(), "gemini", target)
@@ -346,7 +340,6 @@ def test_dotted_names_come_back_on_the_reply(target: str) -> None:
     assert called(reply, "gemini") == [(own, {"path": name}) for own, name in zip(DOTTED, there, strict=True)]
 
 
-@pytest.mark.skipif("openai-responses" not in APIS, reason="there is no such wire")
 @EVERY_TARGET
 def test_namespaces_are_part_of_the_name(target: str) -> None:
     """`search` of two namespaces and of none: three tools there, and the same three on the reply."""

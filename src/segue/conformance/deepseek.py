@@ -140,14 +140,7 @@ def no_reasoning_back(request: ChatRequest) -> Iterator[Finding]:
 def calls_answered(request: ChatRequest) -> Iterator[Finding]:
     """Every call is answered by a tool message before any other message."""
     told = "insufficient tool messages following tool_calls message"
-    for call in request.calls:
-        if not is_text(call.id):
-            yield Finding(f"{call.path}.id", f"{told}: the id is {kind(call.id)}, so that no result can name it")
-    for call in openai_chat.unanswered(request):
-        yield Finding(call.path, f"{told}: none answers the call {quoted(call.id)}")
-    for turn in request.rounds:
-        for message in turn.intruders:
-            yield Finding(message.path, f"{told}: a {message.role} message stands among them")
+    return openai_chat.answers_wanting(request, told)
 
 
 # DS-06
@@ -155,14 +148,7 @@ def calls_answered(request: ChatRequest) -> Iterator[Finding]:
 def results_asked_for(request: ChatRequest) -> Iterator[Finding]:
     """A tool message names a call of the assistant message that its run follows."""
     told = "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'"
-    for result in request.orphans:
-        yield Finding(result.path, told)
-    for turn in request.rounds:
-        asked = turn.call_ids()
-        for result in turn.results:
-            if not is_text(result.id) or result.id not in asked:
-                seen = quoted(result.id) if is_text(result.id) else kind(result.id)
-                yield Finding(f"{result.path}.tool_call_id", f"{told}: {seen} names no call of it")
+    return openai_chat.results_unasked(request, told)
 
 
 # DS-07

@@ -13,7 +13,7 @@ from segue.conformance.rule import Book, Finding, Rule, Severity, Table
 from segue.conformance.values import is_list, is_object, is_text, kind, quoted, text_of
 from segue.models import Model
 
-__all__ = ["BOOK", "UNSHOWABLE", "shared", "unanswered"]
+__all__ = ["BOOK", "UNSHOWABLE", "answers_wanting", "results_unasked", "shared", "unanswered"]
 
 UNSHOWABLE: Mapping[str, str] = {
     "OAI-CHAT-02": "says what is allowed: ids of any characters",
@@ -62,6 +62,30 @@ def calls_answered(request: ChatRequest) -> Iterator[Finding]:
     """Every call is answered by a tool message before any other message."""
     for call in unanswered(request):
         yield Finding(call.path, f"no tool message right after it answers the call {quoted(call.id)}")
+
+
+def answers_wanting(request: ChatRequest, told: str) -> Iterator[Finding]:
+    """Calls that no tool message answers before any other message, in a vendor's words."""
+    for call in request.calls:
+        if not is_text(call.id):
+            yield Finding(f"{call.path}.id", f"{told}: the id is {kind(call.id)}, so that no result can name it")
+    for call in unanswered(request):
+        yield Finding(call.path, f"{told}: none answers the call {quoted(call.id)}")
+    for turn in request.rounds:
+        for message in turn.intruders:
+            yield Finding(message.path, f"{told}: a {message.role} message stands among them")
+
+
+def results_unasked(request: ChatRequest, told: str) -> Iterator[Finding]:
+    """Tool messages that name no call of the assistant message that their run follows, in a vendor's words."""
+    for result in request.orphans:
+        yield Finding(result.path, told)
+    for turn in request.rounds:
+        asked = turn.call_ids()
+        for result in turn.results:
+            if not is_text(result.id) or result.id not in asked:
+                seen = quoted(result.id) if is_text(result.id) else kind(result.id)
+                yield Finding(f"{result.path}.tool_call_id", f"{told}: {seen} names no call of it")
 
 
 def unanswered(request: ChatRequest) -> Iterator[Call]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from segue.conformance import openai_chat
 from segue.conformance.chat import ChatRequest, not_functions, read
 from segue.conformance.rule import Book, Finding, Severity, Table
-from segue.conformance.values import is_text, kind, kind_of_json, quoted
+from segue.conformance.values import kind, kind_of_json, quoted
 
 __all__ = ["BOOK", "SHARED", "UNSHOWABLE"]
 
@@ -41,14 +41,7 @@ _table: Table[ChatRequest] = Table()
 def calls_answered(request: ChatRequest) -> Iterator[Finding]:
     """Every call is answered by a tool message before any other message."""
     told = 'An assistant message with "tool_calls" must be followed by tool messages responding to each "tool_call_id"'
-    for call in request.calls:
-        if not is_text(call.id):
-            yield Finding(f"{call.path}.id", f"{told}: the id is {kind(call.id)}, so that no result can name it")
-    for call in openai_chat.unanswered(request):
-        yield Finding(call.path, f"{told}: none answers the call {quoted(call.id)}")
-    for turn in request.rounds:
-        for message in turn.intruders:
-            yield Finding(message.path, f"{told}: a {message.role} message stands among them")
+    return openai_chat.answers_wanting(request, told)
 
 
 # QWEN-02
@@ -56,14 +49,7 @@ def calls_answered(request: ChatRequest) -> Iterator[Finding]:
 def results_asked_for(request: ChatRequest) -> Iterator[Finding]:
     """A tool message names a call of the assistant message that its run follows."""
     told = 'messages with role "tool" must be a response to a preceeding message with "tool_calls"'
-    for result in request.orphans:
-        yield Finding(result.path, told)
-    for turn in request.rounds:
-        asked = turn.call_ids()
-        for result in turn.results:
-            if not is_text(result.id) or result.id not in asked:
-                seen = quoted(result.id) if is_text(result.id) else kind(result.id)
-                yield Finding(f"{result.path}.tool_call_id", f"{told}: {seen} names no call of it")
+    return openai_chat.results_unasked(request, told)
 
 
 # QWEN-03
