@@ -60,7 +60,7 @@ class Origin(Struct, frozen=True, gc=False):
 
     `raw_id` is the value that calls and results meet on, as it stood on the wire; `item_id` the item's own id where
     that is another field (`id` beside `call_id`), or a text that stood in the id's place and means none (`"null"`).
-    Neither ever stands in for the other.
+    Neither ever stands in for the other. `parent` is the raw id of the call that made this one.
     """
 
     provider: str
@@ -68,6 +68,15 @@ class Origin(Struct, frozen=True, gc=False):
     raw_id: str | None = None
     item_id: str | None = None
     identity: Identity = "natural"
+    parent: str | None = None
+    wire_type: str | None = None
+    """The catalogue's name of the type, where the block was parsed as an item of its own; and what it is about."""
+    family: str | None = None
+
+    @property
+    def is_approval(self) -> bool:
+        """Whether this asks for leave to run a tool, or gives it: never a result."""
+        return self.family is not None and self.family.endswith("approval")
 
 
 NO_ORIGIN = Origin("local", identity="absent")
@@ -122,6 +131,7 @@ class Opaque(Struct, frozen=True, gc=False, tag="opaque"):
     native: Native | None = None
     text: str = ""
     extra: Mapping[str, Any] | None = None
+    origin: Origin = NO_ORIGIN
 
 
 class ToolResponse(Struct, frozen=True, gc=False, tag="tool_response"):

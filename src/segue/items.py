@@ -1,0 +1,62 @@
+"""`segue.parse_item` and `segue.render_item`: one tool call or output of any provider's, alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from segue.canonical.blocks import Block, Native, Opaque, Origin, ToolCall, ToolResponse
+from segue.canonical.jsontext import read_object
+from segue.convert import Body
+from segue.errors import InputError
+from segue.wire.catalog.entry import Entry
+from segue.wire.catalog.reading import read
+from segue.wire.catalog.table import PLAIN, SHAPES, find, named
+from segue.wire.catalog.writing import write
+from segue.wire.fields import JsonObject, string_or_none
+
+__all__ = ["parse_item", "render_item"]
+
+
+def parse_item(payload: Body, provider: str, wire_type: str | None = None) -> list[Block]:
+    """The blocks of a payload: a call, an output, or both. `wire_type` is the catalogue's name of its type, needed
+    only where the payload alone is ambiguous. A type that the catalogue has not is kept whole, as `Opaque`."""
+    value, _ = read_object(payload)
+    entry = find(value, provider, wire_type)
+    if entry is not None:
+        return read(value, entry, SHAPES[provider][entry.wire_type])
+    kind = string_or_none(value.get("type")) or next(iter(value), "nothing")
+    said = string_or_none(value.get("text")) or ""
+    return [Opaque(kind, text=said, native=Native(provider, value), origin=Origin(provider, identity="absent"))]
+
+
+def render_item(blocks: Sequence[Block] | Block, provider: str, wire_type: str | None = None) -> dict[str, Any]:
+    """The payload that says these blocks: the one they were parsed from, or one written anew."""
+    spoken = list(blocks) if isinstance(blocks, Sequence) else [blocks]
+    if not spoken:
+        raise InputError("there is nothing to render", path="blocks")
+    unknown = _uncatalogued(spoken, provider)
+    if unknown is not None and wire_type is None:
+        return unknown
+    entry = _entry(spoken, provider, wire_type)
+    return write(spoken, entry, SHAPES[entry.provider][entry.wire_type])
+
+
+def _uncatalogued(blocks: Sequence[Block], provider: str) -> JsonObject | None:
+    native = blocks[0].native
+    if len(blocks) != 1 or not isinstance(blocks[0], Opaque) or native is None or native.api != provider:
+        return None
+    return dict(native.fragment)
+
+
+def _entry(blocks: Sequence[Block], provider: str, wire_type: str | None) -> Entry:
+    if wire_type is not None:
+        return named(provider, wire_type)
+    for block in blocks:
+        if isinstance(block, ToolCall | ToolResponse | Opaque) and block.origin.provider == provider:
+            if block.origin.wire_type is not None:
+                return named(provider, block.origin.wire_type)
+    if provider not in PLAIN:
+        raise InputError(f"{provider!r} is not a provider; known are {', '.join(PLAIN)}", path="provider")
+    home, call, output = PLAIN[provider]
+    return named(home, call if any(isinstance(block, ToolCall) for block in blocks) else output)

@@ -1,0 +1,123 @@
+"""A catalogued type, as `types.json` has it: how it is told from others, and what its payload must hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import resources
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from segue.errors import InputError
+from segue.wire.catalog.paths import at
+from segue.wire.fields import JsonObject, kind_of, object_of
+
+__all__ = ["Entry", "check", "entries", "faults", "matches"]
+
+
+class Entry(Struct, frozen=True):
+    """`ids` are the fields that may hold an id; `identity` says what the type knows of its calls' identity.
+
+    Of an `enveloped` type the fields are those of the one member that the discriminator names.
+    """
+
+    provider: str
+    wire_type: str
+    role: Literal["call", "output", "call+output"]
+    family: str
+    surface: str
+    discriminator: Mapping[str, Any]
+    identity: Literal["natural", "nullable", "conflated", "absent"]
+    ids: Mapping[str, str]
+    fields: Mapping[str, str]
+    pairs_with: tuple[str, ...] = ()
+    enveloped: bool = False
+
+    @property
+    def member(self) -> str | None:
+        """The member that an enveloped type's fields are in."""
+        return next(iter(self.discriminator)).split(".")[0] if self.enveloped else None
+
+
+@cache
+def entries() -> tuple[Entry, ...]:
+    data = resources.files(__package__).joinpath("types.json").read_bytes()
+    return msgspec.json.decode(data, type=tuple[Entry, ...])
+
+
+def matches(payload: Mapping[str, Any], entry: Entry) -> bool:
+    return all(_has(payload, key, value) for key, value in entry.discriminator.items())
+
+
+def _has(payload: Mapping[str, Any], key: str, value: Any) -> bool:
+    given = at(payload, key)
+    if value == "*":
+        return given is not None
+    return given in value if isinstance(value, list) else given == value
+
+
+def check(payload: JsonObject, entry: Entry) -> None:
+    """Raises where the payload can't be of this type, and names the place."""
+    fault = next(faults(payload, entry), None)
+    if fault is not None:
+        path, message = fault
+        raise InputError(f"{message} ({entry.provider} {entry.wire_type})", path=path)
+
+
+def faults(payload: JsonObject, entry: Entry) -> Iterator[tuple[str, str]]:
+    """What keeps the payload from being of this type: the place, and what is wrong there."""
+    for key, value in entry.discriminator.items():
+        if not _has(payload, key, value):
+            wanted = "something" if value == "*" else " or ".join(map(str, value if isinstance(value, list) else [value]))
+            yield key, f"{wanted} was expected"
+    inner, root = payload, ""
+    if entry.member is not None:
+        try:
+            inner, root = object_of(payload.get(entry.member), entry.member), f"{entry.member}."
+        except InputError as error:
+            yield error.path, error.message
+            return
+    for name, spec in entry.fields.items():
+        wanted = _kinds(spec)
+        if name not in inner:
+            if not spec.endswith(_OPTIONAL):
+                yield f"{root}{name}", "a required field is missing"
+        elif wanted is not None and kind_of(inner[name]) not in wanted:
+            if inner[name] is None and spec.endswith(_OPTIONAL):
+                continue
+            yield f"{root}{name}", f"{' or '.join(sorted(wanted))} was expected, not {kind_of(inner[name])}"
+
+
+_OPTIONAL = ", optional"
+_KINDS = {
+    "str": "a string",
+    "string": "a string",
+    "datetime": "a string",
+    "bool": "a boolean",
+    "int": "a number",
+    "float": "a number",
+    "null": "null",
+}
+_ENUMS = frozenset({"Language", "Outcome", "ToolType", "FunctionResponseScheduling"})
+_SPLIT = re.compile(r"\|(?![^\[]*\])")
+
+
+@cache
+def _kinds(spec: str) -> frozenset[str] | None:
+    """The kinds of value that a field takes, None for any."""
+    kinds: set[str] = set()
+    for word in _SPLIT.split(spec.removesuffix(_OPTIONAL)):
+        if word in ("Any", "object") or word.startswith("union of"):
+            return None
+        if word in _KINDS:
+            kinds.add(_KINDS[word])
+        elif word.startswith('"') or word in _ENUMS:
+            kinds.add("a string")
+        elif word.startswith("list"):
+            kinds |= {"a list"} | ({"null"} if word.endswith("or null") else set())
+        else:
+            kinds.add("an object")
+    return frozenset(kinds)

@@ -1,0 +1,27 @@
+"""Places in a payload, written like `function.arguments` or `functionCalls.0.id`."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from segue.wire.fields import JsonObject, object_or_none
+
+__all__ = ["at", "put"]
+
+
+def at(payload: object, path: str) -> Any:
+    """The value at a path, None where there is none."""
+    for step in path.split(".") if path else ():
+        if isinstance(payload, list):
+            items = cast("list[object]", payload)
+            payload = items[int(step)] if step.isdigit() and int(step) < len(items) else None
+        else:
+            payload = cast("JsonObject", payload).get(step) if isinstance(payload, dict) else None
+    return payload
+
+
+def put(payload: JsonObject, path: str, value: object) -> JsonObject:
+    """The payload with this value at the path; what stands on the way is copied, never changed."""
+    step, _, rest = path.partition(".")
+    inner = object_or_none(payload.get(step)) or {}
+    return {**payload, step: put(inner, rest, value) if rest else value}

@@ -1,0 +1,75 @@
+"""Every shape, by provider and type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from segue.errors import InputError
+from segue.wire.catalog.anthropic import ANTHROPIC
+from segue.wire.catalog.bedrock import BEDROCK
+from segue.wire.catalog.entry import Entry, check, entries, faults, matches
+from segue.wire.catalog.foundry import FOUNDRY
+from segue.wire.catalog.gemini import GEMINI
+from segue.wire.catalog.mistral import MISTRAL
+from segue.wire.catalog.openai import OPENAI
+from segue.wire.catalog.shape import Shape
+from segue.wire.fields import JsonObject
+
+__all__ = ["PLAIN", "SHAPES", "find", "named"]
+
+SHAPES: Mapping[str, Mapping[str, Shape]] = {
+    "openai": OPENAI,
+    "anthropic": ANTHROPIC,
+    "gemini": GEMINI,
+    "azure-foundry": FOUNDRY,
+    "mistral": MISTRAL,
+    "bedrock": BEDROCK,
+}
+# The types that say any call and any output of a provider's, for blocks that came from elsewhere.
+PLAIN: Mapping[str, tuple[str, str, str]] = {
+    "openai": ("openai", "FunctionToolCall", "FunctionToolCallOutput"),
+    "azure-foundry": ("openai", "FunctionToolCall", "FunctionToolCallOutput"),
+    "anthropic": ("anthropic", "ResponseToolUseBlock", "RequestToolResultBlock"),
+    "gemini": ("gemini", "FunctionCall", "FunctionResponse"),
+    "mistral": ("mistral", "ToolCall", "ToolMessage"),
+    "bedrock": ("bedrock", "ToolUse", "ToolResult"),
+}
+
+
+def named(provider: str, wire_type: str) -> Entry:
+    """The type of this name."""
+    for entry in _of(provider):
+        if entry.wire_type == wire_type:
+            return entry
+    raise InputError(f"{provider} has no type {wire_type!r}", path="wire_type")
+
+
+def _of(provider: str) -> list[Entry]:
+    if provider not in SHAPES:
+        raise InputError(f"{provider!r} is not a provider; known are {', '.join(SHAPES)}", path="provider")
+    return [entry for entry in entries() if entry.provider == provider]
+
+
+def find(payload: JsonObject, provider: str, wire_type: str | None) -> Entry | None:
+    """The type of this payload: the one named, else the one that fits best; None where the catalogue has none."""
+    if wire_type is not None:
+        entry = named(provider, wire_type)
+        check(payload, entry)
+        return entry
+    fitting = [entry for entry in _of(provider) if matches(payload, entry)]
+    if not fitting:
+        return None
+    lawful = [entry for entry in fitting if next(faults(payload, entry), None) is None]
+    best = min(lawful or fitting, key=lambda entry: _strangeness(payload, entry))
+    check(payload, best)
+    return best
+
+
+def _strangeness(payload: JsonObject, entry: Entry) -> int:
+    """How much of the payload the type has no word for, less how much of the type is in the payload."""
+    unknown = 0 if entry.enveloped else len(payload.keys() - entry.fields.keys())
+    output = SHAPES[entry.provider][entry.wire_type].output
+    disclosed = entry.role == "call+output" and output is not None
+    if disclosed and output is not None:
+        return 100 * unknown - len(entry.discriminator) + (5 if output.read(payload)[0] is None else -10)
+    return 100 * unknown - len(entry.discriminator)

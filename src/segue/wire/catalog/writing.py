@@ -1,0 +1,76 @@
+"""Canonical blocks → a payload alone: what was parsed goes back as it came, what was changed or made is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from segue.canonical.blocks import Block, Native, Opaque, Origin, ToolCall, ToolResponse
+from segue.errors import InputError
+from segue.wire.catalog.entry import Entry, check
+from segue.wire.catalog.fields import Patch
+from segue.wire.catalog.paths import put
+from segue.wire.catalog.shape import Shape
+from segue.wire.fields import JsonObject
+
+__all__ = ["own_payload", "write"]
+
+Spoken = ToolCall | ToolResponse | Opaque
+
+
+def own_payload(blocks: Sequence[Block], entry: Entry) -> JsonObject | None:
+    """The payload that these blocks were parsed from, where they still say all that it says and are of this type."""
+    natives = [block.native for block in blocks if isinstance(block, Spoken)]
+    whole = {id(native.fragment): native for native in natives if native is not None and native.intact}
+    if len(whole) != 1 or len(natives) != sum(native is not None for native in natives):
+        return None
+    types = {block.origin.wire_type for block in blocks if isinstance(block, Spoken)}
+    providers = {block.origin.provider for block in blocks if isinstance(block, Spoken)}
+    native: Native = next(iter(whole.values()))
+    return dict(native.fragment) if types == {entry.wire_type} and providers == {entry.provider} else None
+
+
+def write(blocks: Sequence[Block], entry: Entry, shape: Shape) -> JsonObject:
+    own = own_payload(blocks, entry)
+    if own is not None:
+        return own
+    spoken = [block for block in blocks if isinstance(block, ToolCall | ToolResponse)]
+    if not spoken:
+        raise InputError(f"{entry.wire_type} is written from a call or a response; there is none", path="blocks")
+    if shape.many is None:
+        payload = _written(spoken, _discriminated(entry), shape)
+    else:
+        members = [_written([block], {}, shape) for block in spoken]
+        payload = put(_discriminated(entry), shape.many, [member["id"] if shape.bare else member for member in members])
+    check(payload, entry)
+    return payload
+
+
+def _discriminated(entry: Entry) -> JsonObject:
+    """What every payload of the type says of itself."""
+    said: JsonObject = {}
+    for key, value in entry.discriminator.items():
+        if value == "*":
+            said[key] = {} if entry.enveloped else None
+        else:
+            said[key] = value if isinstance(value, str) else value[0]
+    return {key: value for key, value in said.items() if value is not None}
+
+
+def _written(blocks: Sequence[ToolCall | ToolResponse], payload: JsonObject, shape: Shape) -> JsonObject:
+    patch: Patch = {}
+    for block in blocks:
+        patch |= _named(block.origin, block.name, shape)
+        if isinstance(block, ToolCall):
+            patch |= shape.arguments.write(block)
+        elif shape.output is not None:
+            patch |= shape.output.write(block)
+    for path, value in patch.items():
+        payload = put(payload, path, value)
+    return payload
+
+
+def _named(origin: Origin, name: str | None, shape: Shape) -> dict[str, Any]:
+    """Each id in its own field, and the name."""
+    told = {shape.id: origin.raw_id, shape.item: origin.item_id, shape.name: name}
+    return {path: value for path, value in told.items() if path is not None and value is not None}
