@@ -7,16 +7,19 @@ of their turn.
 
 from __future__ import annotations
 
+from typing import cast
+
 import msgspec
 from msgspec import UNSET
 
 from segue.canonical.blocks import Block, Identity, Native, Opaque, Origin, ToolCall, ToolResponse
 from segue.canonical.ids import canonical_tool_id, raw_id_or_none
 from segue.canonical.jsontext import write_text
+from segue.errors import InputError
 from segue.wire.catalog.entry import Entry
 from segue.wire.catalog.paths import at
 from segue.wire.catalog.shape import Shape
-from segue.wire.fields import JsonObject, list_of, object_of, string_or_none
+from segue.wire.fields import JsonObject, kind_of, list_of, object_of
 from segue.wire.registry import WIRES
 
 __all__ = ["read"]
@@ -33,27 +36,64 @@ def read(payload: JsonObject, entry: Entry, shape: Shape) -> list[Block]:
     members = list_of(at(payload, shape.many) or [], shape.many)
     blocks: list[Block] = []
     for index, member in enumerate(members):
-        held = {"id": member} if shape.bare else object_of(member, f"{shape.many}[{index}]")
-        blocks += _read_one(held, payload, index, entry, shape)
+        place = f"{shape.many}[{index}]"
+        if shape.bare:
+            blocks += _read_one({shape.id or "": _string(member, place)}, payload, index, entry, shape)
+            continue
+        try:
+            blocks += _read_one(object_of(member), payload, index, entry, shape)
+        except InputError as error:
+            raise error.under(place) from None
     return blocks
 
 
 def _read_inside(payload: JsonObject, shape: Shape) -> list[Block]:
     """By the wire itself, so that an item is read as it is in a body."""
     assert shape.inside is not None
-    request = WIRES[shape.inside.api].parse_request(shape.inside.body(payload))
+    body = shape.inside.body(payload)
+    try:
+        request = WIRES[shape.inside.api].parse_request(body)
+    except InputError as error:
+        place = _place(body, payload) or ""
+        raise InputError(error.message, path=error.path.removeprefix(place).removeprefix(".")) from None
     return [block for message in request.messages for block in message.blocks]
 
 
+def _place(holder: object, payload: JsonObject) -> str | None:
+    """Where in a body the payload stands."""
+    if holder is payload:
+        return ""
+    steps: list[tuple[str, object]] = []
+    if isinstance(holder, dict):
+        steps = [(f".{key}", value) for key, value in cast("JsonObject", holder).items()]
+    elif isinstance(holder, list):
+        steps = [(f"[{index}]", value) for index, value in enumerate(cast("list[object]", holder))]
+    for step, value in steps:
+        rest = _place(value, payload)
+        if rest is not None:
+            return f"{step}{rest}".removeprefix(".")
+    return None
+
+
+def _string(value: object, path: str) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    raise InputError(f"a string was expected, not {kind_of(value)}", path=path)
+
+
+def _string_at(payload: JsonObject, path: str | None) -> str | None:
+    return _string(at(payload, path), path) if path is not None else None
+
+
 def _origin(payload: JsonObject, entry: Entry, shape: Shape) -> Origin:
-    raw_id = raw_id_or_none(at(payload, shape.id)) if shape.id is not None else None
-    item_id = string_or_none(at(payload, shape.item)) if shape.item is not None else None
+    raw_id = raw_id_or_none(_string_at(payload, shape.id))
+    item_id = _string_at(payload, shape.item)
     return Origin(
         entry.provider,
         raw_id=raw_id,
         item_id=item_id if shape.item is not None else raw_id if entry.identity == "conflated" else None,
         identity=_identity(entry, raw_id),
-        parent=string_or_none(at(payload, shape.parent)) if shape.parent is not None else None,
+        parent=_string_at(payload, shape.parent),
         wire_type=entry.wire_type,
         family=entry.family,
     )
@@ -65,6 +105,10 @@ def _identity(entry: Entry, raw_id: str | None) -> Identity:
     return "conflated" if entry.identity == "absent" else entry.identity
 
 
+def _native(payload: JsonObject, entry: Entry) -> Native:
+    return Native(f"{entry.provider}/{entry.surface}", payload)
+
+
 def _alone(origin: Origin, name: str | None, index: int) -> str:
     tool = None if origin.raw_id is not None else name
     return canonical_tool_id(
@@ -74,9 +118,10 @@ def _alone(origin: Origin, name: str | None, index: int) -> str:
 
 def _read_one(payload: JsonObject, whole: JsonObject, index: int, entry: Entry, shape: Shape) -> list[Block]:
     origin = _origin(payload, entry, shape)
-    native = Native(f"{entry.provider}/{entry.surface}", whole)
-    name = string_or_none(at(payload, shape.name)) if shape.name is not None else None
-    tool = name or shape.tool or None
+    native = _native(whole, entry)
+    tool = _string_at(payload, shape.name) or shape.tool or None
+    if tool is None and shape.name is not None and _needs_name(entry, shape):
+        raise InputError(f"a required field is missing ({entry.provider} {entry.wire_type})", path=shape.name)
     if origin.is_approval and entry.role == "output":
         said = shape.tell(payload) if shape.tell is not None else write_text(payload)
         return [Opaque(entry.family, text=said, native=native, origin=origin)]
@@ -90,7 +135,7 @@ def _read_one(payload: JsonObject, whole: JsonObject, index: int, entry: Entry, 
                 arguments,
                 id=_alone(origin, tool, shared),
                 arguments_text=text,
-                kind="hosted" if origin.is_approval else shape.kind,
+                kind="hosted" if origin.is_approval or shape.hosted(payload) else shape.kind,
                 origin=origin,
                 native=native,
                 awaited=not origin.is_approval,
@@ -99,6 +144,11 @@ def _read_one(payload: JsonObject, whole: JsonObject, index: int, entry: Entry, 
     if entry.role == "call":
         return blocks if shape.output is None else [*blocks, *_outputs(payload, origin, tool, shared, native, shape)]
     return [*blocks, *_outputs(payload, origin, tool, shared, native, shape, always=entry.role == "output")]
+
+
+def _needs_name(entry: Entry, shape: Shape) -> bool:
+    """A name inside an object of the payload, which no list of fields knows of."""
+    return entry.role != "output" and "." in (shape.name or "") and not entry.enveloped and shape.many is None
 
 
 def _outputs(
@@ -122,9 +172,9 @@ def _outputs(
         content=content or (),
         structured=structured,
         error=failed,
-        is_complete=True,
-        outcome=shape.outcome,
-        hosted=shape.kind == "hosted",
+        is_complete=not shape.pending(payload),
+        outcome="cancelled" if shape.cancelled(payload) else None,
+        hosted=shape.kind == "hosted" or shape.hosted(payload),
         origin=origin,
         native=native,
     )
@@ -136,6 +186,8 @@ def _stamped(block: Block, entry: Entry, shape: Shape, payload: JsonObject) -> B
     if not isinstance(block, ToolCall | ToolResponse | Opaque):
         return block
     known = _origin(payload, entry, shape)
+    # What the wire would not send home as it is, is as an item what it was.
+    native = block.native if block.native is not None and block.native.intact else _native(payload, entry)
     if isinstance(block, Opaque):
         return msgspec.structs.replace(block, origin=known)
     origin = msgspec.structs.replace(
@@ -147,7 +199,8 @@ def _stamped(block: Block, entry: Entry, shape: Shape, payload: JsonObject) -> B
         wire_type=entry.wire_type,
         family=entry.family,
     )
-    alone = _alone(origin, block.name, 0)
+    name = block.name or shape.tool or None
+    alone = _alone(origin, name, 0)
     if isinstance(block, ToolCall):
-        return msgspec.structs.replace(block, id=alone, origin=origin)
-    return msgspec.structs.replace(block, call_id=alone, origin=origin)
+        return msgspec.structs.replace(block, name=name or "", id=alone, origin=origin, native=native)
+    return msgspec.structs.replace(block, name=name, call_id=alone, origin=origin, native=native)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -30,6 +30,7 @@ class Shape(Struct, frozen=True, kw_only=True):
 
     `tool` is the name where the payload has none. `many` is the path of a list whose members are each a call or an
     output; the other paths are then those inside a member, of which a `bare` one is nothing but its id.
+    `defaults` are the values, by their paths, of required fields that blocks do not know.
     """
 
     id: str | None = None
@@ -39,14 +40,18 @@ class Shape(Struct, frozen=True, kw_only=True):
     arguments: Arguments = nothing
     output: Output | None = None
     failed: Callable[[JsonObject], bool] = _never
-    outcome: Literal["cancelled"] | None = None
+    cancelled: Callable[[JsonObject], bool] = _never
+    pending: Callable[[JsonObject], bool] = _never
     kind: Literal["function", "custom", "hosted"] = "function"
+    hosted: Callable[[JsonObject], bool] = _never
+    """Where only the payload says whether the provider ran the tool."""
     parent: str | None = None
     many: str | None = None
     bare: bool = False
     tell: Callable[[JsonObject], str] | None = None
     """What an approval says, in words."""
     inside: Inside | None = None
+    defaults: Mapping[str, Any] = {}
 
 
 def is_true(path: str) -> Callable[[JsonObject], bool]:

@@ -13,7 +13,7 @@ from segue.wire.catalog.gemini import GEMINI
 from segue.wire.catalog.mistral import MISTRAL
 from segue.wire.catalog.openai import OPENAI
 from segue.wire.catalog.shape import Shape
-from segue.wire.fields import JsonObject
+from segue.wire.fields import JsonObject, object_or_none
 
 __all__ = ["PLAIN", "SHAPES", "find", "named"]
 
@@ -67,9 +67,11 @@ def find(payload: JsonObject, provider: str, wire_type: str | None) -> Entry | N
 
 def _strangeness(payload: JsonObject, entry: Entry) -> int:
     """How much of the payload the type has no word for, less how much of the type is in the payload."""
-    unknown = 0 if entry.enveloped else len(payload.keys() - entry.fields.keys())
+    inner = payload if entry.member is None else object_or_none(payload.get(entry.member)) or {}
+    unknown = len(inner.keys() - entry.fields.keys())
+    known = sum(1 if value == "*" else 2 for value in entry.discriminator.values())
     output = SHAPES[entry.provider][entry.wire_type].output
     disclosed = entry.role == "call+output" and output is not None
     if disclosed and output is not None:
-        return 100 * unknown - len(entry.discriminator) + (5 if output.read(payload)[0] is None else -10)
-    return 100 * unknown - len(entry.discriminator)
+        return 100 * unknown - known + (5 if output.read(payload)[0] is None else -10)
+    return 100 * unknown - known

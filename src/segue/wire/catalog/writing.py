@@ -9,7 +9,7 @@ from segue.canonical.blocks import Block, Native, Opaque, Origin, ToolCall, Tool
 from segue.errors import InputError
 from segue.wire.catalog.entry import Entry, check
 from segue.wire.catalog.fields import Patch
-from segue.wire.catalog.paths import put
+from segue.wire.catalog.paths import at, put
 from segue.wire.catalog.shape import Shape
 from segue.wire.fields import JsonObject
 
@@ -32,29 +32,36 @@ def own_payload(blocks: Sequence[Block], entry: Entry) -> JsonObject | None:
 
 def write(blocks: Sequence[Block], entry: Entry, shape: Shape) -> JsonObject:
     own = own_payload(blocks, entry)
-    if own is not None:
-        return own
     spoken = [block for block in blocks if isinstance(block, ToolCall | ToolResponse)]
+    if own is not None and (shape.many is None or len(at(own, shape.many)) == len(spoken)):
+        return own
     if not spoken:
         raise InputError(f"{entry.wire_type} is written from a call or a response; there is none", path="blocks")
     if shape.many is None:
-        payload = _written(spoken, _discriminated(entry), shape)
+        payload = _written(spoken, _begun(entry, shape), shape)
+    elif shape.bare:
+        payload = put(_begun(entry, shape), shape.many, [_bare(block) for block in spoken])
     else:
-        members = [_written([block], {}, shape) for block in spoken]
-        payload = put(_discriminated(entry), shape.many, [member["id"] if shape.bare else member for member in members])
+        payload = put(_begun(entry, shape), shape.many, [_written([block], {}, shape) for block in spoken])
     check(payload, entry)
     return payload
 
 
-def _discriminated(entry: Entry) -> JsonObject:
+def _bare(block: ToolCall | ToolResponse) -> str:
+    if block.origin.raw_id is None:
+        raise InputError("a call is named here by its id; there is none", path="blocks")
+    return block.origin.raw_id
+
+
+def _begun(entry: Entry, shape: Shape) -> JsonObject:
     """What every payload of the type says of itself."""
-    said: JsonObject = {}
+    said: JsonObject = {} if entry.member is None else {entry.member: {}}
     for key, value in entry.discriminator.items():
-        if value == "*":
-            said[key] = {} if entry.enveloped else None
-        else:
-            said[key] = value if isinstance(value, str) else value[0]
-    return {key: value for key, value in said.items() if value is not None}
+        if value != "*":
+            said = put(said, key, value[0] if isinstance(value, list) else value)
+    for path, value in shape.defaults.items():
+        said = put(said, path, value)
+    return said
 
 
 def _written(blocks: Sequence[ToolCall | ToolResponse], payload: JsonObject, shape: Shape) -> JsonObject:
@@ -65,8 +72,8 @@ def _written(blocks: Sequence[ToolCall | ToolResponse], payload: JsonObject, sha
             patch |= shape.arguments.write(block)
         elif shape.output is not None:
             patch |= shape.output.write(block)
-    for path, value in patch.items():
-        payload = put(payload, path, value)
+    for path in sorted(patch, key=lambda path: path.count(".")):
+        payload = put(payload, path, patch[path])
     return payload
 
 
