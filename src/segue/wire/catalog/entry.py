@@ -71,7 +71,9 @@ def faults(payload: JsonObject, entry: Entry) -> Iterator[tuple[str, str]]:
     """What keeps the payload from being of this type: the place, and what is wrong there."""
     for key, value in entry.discriminator.items():
         if not _has(payload, key, value):
-            wanted = "something" if value == "*" else " or ".join(map(str, value if isinstance(value, list) else [value]))
+            wanted = (
+                "something" if value == "*" else " or ".join(map(str, value if isinstance(value, list) else [value]))
+            )
             yield key, f"{wanted} was expected"
     inner, root = payload, ""
     if entry.member is not None:

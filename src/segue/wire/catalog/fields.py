@@ -68,7 +68,9 @@ def _text_of(call: ToolCall) -> str:
 
 def value(path: str) -> Arguments:
     """JSON as it is."""
-    return Arguments(lambda payload: (at(payload, path) if at(payload, path) is not None else {}, None), _value_at(path))
+    return Arguments(
+        lambda payload: (at(payload, path) if at(payload, path) is not None else {}, None), _value_at(path)
+    )
 
 
 def _value_at(path: str) -> Callable[[ToolCall], Patch]:

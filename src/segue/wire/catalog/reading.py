@@ -20,6 +20,7 @@ from segue.wire.catalog.entry import Entry
 from segue.wire.catalog.paths import at
 from segue.wire.catalog.shape import Shape
 from segue.wire.fields import JsonObject, kind_of, list_of, object_of
+from segue.wire.openai_responses.shared import joined_name
 from segue.wire.registry import WIRES
 
 __all__ = ["read"]
@@ -30,7 +31,9 @@ _ALONE = "item"
 
 def read(payload: JsonObject, entry: Entry, shape: Shape) -> list[Block]:
     if shape.inside is not None:
-        return [_stamped(block, entry, shape, payload) for block in _read_inside(payload, shape)]
+        given = [_stamped(block, entry, shape, payload) for block in _read_inside(payload, shape)]
+        if _is_told(given, payload, entry, shape):
+            return given
     if shape.many is None:
         return _read_one(payload, payload, 0, entry, shape)
     members = list_of(at(payload, shape.many) or [], shape.many)
@@ -57,6 +60,15 @@ def _read_inside(payload: JsonObject, shape: Shape) -> list[Block]:
         place = _place(body, payload) or ""
         raise InputError(error.message, path=error.path.removeprefix(place).removeprefix(".")) from None
     return [block for message in request.messages for block in message.blocks]
+
+
+def _is_told(blocks: list[Block], payload: JsonObject, entry: Entry, shape: Shape) -> bool:
+    """Whether the wire gave what this type is: what some items are, it can tell only by those around them."""
+    answered = any(isinstance(block, ToolResponse) for block in blocks)
+    if entry.role == "output":
+        return answered
+    failed = shape.output is not None and shape.failed(payload)
+    return any(isinstance(block, ToolCall) for block in blocks) and (answered or not failed)
 
 
 def _place(holder: object, payload: JsonObject) -> str | None:
@@ -88,11 +100,12 @@ def _string_at(payload: JsonObject, path: str | None) -> str | None:
 def _origin(payload: JsonObject, entry: Entry, shape: Shape) -> Origin:
     raw_id = raw_id_or_none(_string_at(payload, shape.id))
     item_id = _string_at(payload, shape.item)
+    identity = _identity(entry, raw_id)
     return Origin(
         entry.provider,
         raw_id=raw_id,
-        item_id=item_id if shape.item is not None else raw_id if entry.identity == "conflated" else None,
-        identity=_identity(entry, raw_id),
+        item_id=item_id if shape.item is not None else raw_id if identity == "conflated" else None,
+        identity=identity,
         parent=_string_at(payload, shape.parent),
         wire_type=entry.wire_type,
         family=entry.family,
@@ -116,10 +129,15 @@ def _alone(origin: Origin, name: str | None, index: int) -> str:
     )
 
 
+def _name(payload: JsonObject, shape: Shape) -> str | None:
+    name, namespace = _string_at(payload, shape.name), _string_at(payload, shape.namespace)
+    return joined_name(namespace, name) if name and namespace else name
+
+
 def _read_one(payload: JsonObject, whole: JsonObject, index: int, entry: Entry, shape: Shape) -> list[Block]:
     origin = _origin(payload, entry, shape)
     native = _native(whole, entry)
-    tool = _string_at(payload, shape.name) or shape.tool or None
+    tool = _name(payload, shape) or shape.tool or None
     if tool is None and shape.name is not None and _needs_name(entry, shape):
         raise InputError(f"a required field is missing ({entry.provider} {entry.wire_type})", path=shape.name)
     if origin.is_approval and entry.role == "output":
@@ -186,8 +204,9 @@ def _stamped(block: Block, entry: Entry, shape: Shape, payload: JsonObject) -> B
     if not isinstance(block, ToolCall | ToolResponse | Opaque):
         return block
     known = _origin(payload, entry, shape)
-    # What the wire would not send home as it is, is as an item what it was.
-    native = block.native if block.native is not None and block.native.intact else _native(payload, entry)
+    # What the wire would not send home as it is, or only as a part of this, is as an item what it was.
+    own = block.native is not None and block.native.intact and block.native.fragment == payload
+    native = block.native if own else _native(payload, entry)
     if isinstance(block, Opaque):
         return msgspec.structs.replace(block, origin=known)
     origin = msgspec.structs.replace(
@@ -201,6 +220,16 @@ def _stamped(block: Block, entry: Entry, shape: Shape, payload: JsonObject) -> B
     )
     name = block.name or shape.tool or None
     alone = _alone(origin, name, 0)
+    hosted = shape.hosted(payload)
     if isinstance(block, ToolCall):
-        return msgspec.structs.replace(block, name=name or "", id=alone, origin=origin, native=native)
-    return msgspec.structs.replace(block, name=name, call_id=alone, origin=origin, native=native)
+        kind = "hosted" if hosted else block.kind
+        return msgspec.structs.replace(block, name=name or "", id=alone, kind=kind, origin=origin, native=native)
+    return msgspec.structs.replace(
+        block,
+        name=name,
+        call_id=alone,
+        error=block.error or shape.failed(payload),
+        hosted=block.hosted or hosted,
+        origin=origin,
+        native=native,
+    )

@@ -28,14 +28,16 @@ def _never(_payload: JsonObject) -> bool:
 class Shape(Struct, frozen=True, kw_only=True):
     """`id` is the path of what call and output meet on, `item` that of the item's own id where it is another field.
 
-    `tool` is the name where the payload has none. `many` is the path of a list whose members are each a call or an
-    output; the other paths are then those inside a member, of which a `bare` one is nothing but its id.
+    `namespace` is the path of the first half of a name that has two, `tool` the name where the payload has none.
+    `many` is the path of a list whose members are each a call or an output; the other paths are then those inside a
+    member, of which a `bare` one is nothing but its id.
     `defaults` are the values, by their paths, of required fields that blocks do not know.
     """
 
     id: str | None = None
     item: str | None = None
     name: str | None = None
+    namespace: str | None = None
     tool: str = ""
     arguments: Arguments = nothing
     output: Output | None = None
@@ -50,6 +52,8 @@ class Shape(Struct, frozen=True, kw_only=True):
     bare: bool = False
     tell: Callable[[JsonObject], str] | None = None
     """What an approval says, in words."""
+    untell: Callable[[str], Mapping[str, Any]] | None = None
+    """Such words, as values by their paths."""
     inside: Inside | None = None
     defaults: Mapping[str, Any] = {}
 

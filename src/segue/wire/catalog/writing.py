@@ -12,6 +12,7 @@ from segue.wire.catalog.fields import Patch
 from segue.wire.catalog.paths import at, put
 from segue.wire.catalog.shape import Shape
 from segue.wire.fields import JsonObject
+from segue.wire.openai_responses.shared import split_name
 
 __all__ = ["own_payload", "write"]
 
@@ -32,7 +33,7 @@ def own_payload(blocks: Sequence[Block], entry: Entry) -> JsonObject | None:
 
 def write(blocks: Sequence[Block], entry: Entry, shape: Shape) -> JsonObject:
     own = own_payload(blocks, entry)
-    spoken = [block for block in blocks if isinstance(block, ToolCall | ToolResponse)]
+    spoken = [block for block in blocks if isinstance(block, Spoken) and _has_words(block, shape)]
     if own is not None and (shape.many is None or len(at(own, shape.many)) == len(spoken)):
         return own
     if not spoken:
@@ -47,7 +48,11 @@ def write(blocks: Sequence[Block], entry: Entry, shape: Shape) -> JsonObject:
     return payload
 
 
-def _bare(block: ToolCall | ToolResponse) -> str:
+def _has_words(block: Spoken, shape: Shape) -> bool:
+    return not isinstance(block, Opaque) or (block.origin.is_approval and shape.untell is not None)
+
+
+def _bare(block: Spoken) -> str:
     if block.origin.raw_id is None:
         raise InputError("a call is named here by its id; there is none", path="blocks")
     return block.origin.raw_id
@@ -64,11 +69,13 @@ def _begun(entry: Entry, shape: Shape) -> JsonObject:
     return said
 
 
-def _written(blocks: Sequence[ToolCall | ToolResponse], payload: JsonObject, shape: Shape) -> JsonObject:
+def _written(blocks: Sequence[Spoken], payload: JsonObject, shape: Shape) -> JsonObject:
     patch: Patch = {}
     for block in blocks:
-        patch |= _named(block.origin, block.name, shape)
-        if isinstance(block, ToolCall):
+        patch |= _named(block.origin, None if isinstance(block, Opaque) else block.name, shape)
+        if isinstance(block, Opaque):
+            patch |= shape.untell(block.text) if shape.untell is not None else {}
+        elif isinstance(block, ToolCall):
             patch |= shape.arguments.write(block)
         elif shape.output is not None:
             patch |= shape.output.write(block)
@@ -79,5 +86,7 @@ def _written(blocks: Sequence[ToolCall | ToolResponse], payload: JsonObject, sha
 
 def _named(origin: Origin, name: str | None, shape: Shape) -> dict[str, Any]:
     """Each id in its own field, and the name."""
-    told = {shape.id: origin.raw_id, shape.item: origin.item_id, shape.name: name}
+    told: dict[str | None, str | None] = {shape.id: origin.raw_id, shape.item: origin.item_id, shape.name: name}
+    if name is not None and shape.namespace is not None:
+        told[shape.namespace], told[shape.name] = split_name(name)
     return {path: value for path, value in told.items() if path is not None and value is not None}
