@@ -1,9 +1,93 @@
-"""foundry"""
+"""Azure Foundry's types: the items that its Responses has beside OpenAI's. Those of Agents are in `foundry_agents`."""
 
 from __future__ import annotations
 
-from segue.wire.catalog.shape import Shape
+from collections.abc import Iterator
+from typing import Any, cast
+
+from segue.canonical.blocks import Block, Text, ToolResponse
+from segue.wire.catalog.common import anything, marked, members
+from segue.wire.catalog.fields import json_text, said, told, values
+from segue.wire.catalog.foundry_agents import AGENTS
+from segue.wire.catalog.paths import at
+from segue.wire.catalog.shape import Shape, one_of
+from segue.wire.fields import JsonObject
 
 __all__ = ["FOUNDRY"]
 
-FOUNDRY: dict[str, Shape] = {}
+_DONE = {"status": "completed"}
+_FAILED = {"status": "failed"}
+
+
+def _pair(kind: str, tool: str | None = None) -> Iterator[tuple[str, Shape]]:
+    """A call and its output, which meet on `call_id`. Without `tool` the items name it."""
+    name: dict[str, Any] = {"name": "name"} if tool is None else {"tool": tool}
+    ids: dict[str, Any] = {"id": "call_id", "item": "id", "kind": "hosted", "defaults": _DONE}
+    yield f"{kind}ToolCall", Shape(**ids, **name, arguments=json_text("arguments"))
+    yield (
+        f"{kind}ToolCallOutput",
+        Shape(
+            **ids,
+            **name,
+            output=marked(anything("output"), _FAILED),
+            failed=one_of("status", "failed"),
+            pending=one_of("status", "in_progress"),
+        ),
+    )
+
+
+def _memories(results: object) -> list[Block]:
+    found = cast("list[object]", results) if isinstance(results, list) else []
+    contents = [at(item, "memory_item.content") for item in found]
+    return [Text(content) for content in contents if isinstance(content, str)]
+
+
+def _remembered(response: ToolResponse) -> list[JsonObject]:
+    texts = [block.text for block in response.content or () if isinstance(block, Text)] or [said(response)]
+    memory = {"kind": "chat_summary", "memory_id": "", "updated_at": 0, "scope": ""}
+    return [{"memory_item": memory | {"content": text}} for text in texts if text]
+
+
+_MEMORIES = told("results", _memories, _remembered)
+
+
+FOUNDRY: dict[str, Shape] = {
+    **dict(_pair("A2A")),
+    **dict(_pair("AzureAISearch", "azure_ai_search")),
+    **dict(_pair("AzureFunction")),
+    **dict(_pair("BingCustomSearch", "bing_custom_search")),
+    **dict(_pair("BingGrounding", "bing_grounding")),
+    **dict(_pair("BrowserAutomation", "browser_automation")),
+    **dict(_pair("FabricDataAgent", "fabric_dataagent")),
+    **dict(_pair("OpenApi")),
+    **dict(_pair("SharepointGrounding", "sharepoint_grounding")),
+    # Neither shows what was looked for.
+    "MemorySearchToolCallItemParam": Shape(tool="memory_search", output=_MEMORIES, kind="hosted"),
+    "MemorySearchToolCallItemResource": Shape(
+        id="id",
+        tool="memory_search",
+        output=marked(_MEMORIES, _FAILED),
+        failed=one_of("status", "failed"),
+        kind="hosted",
+        defaults=_DONE,
+    ),
+    "WorkflowActionOutputItem": Shape(
+        id="id",
+        name="kind",
+        output=members("action_id", "parent_action_id", "previous_action_id", "status"),
+        failed=one_of("status", "failed"),
+        cancelled=one_of("status", "cancelled"),
+        pending=one_of("status", "in_progress"),
+        kind="hosted",
+    ),
+    "OAuthConsentRequestOutputItem": Shape(
+        id="id", tool="oauth_consent", output=members("server_label", "consent_link"), kind="hosted"
+    ),
+    "StructuredOutputsOutputItem": Shape(
+        id="id",
+        tool="capture_structured_outputs",
+        output=values("output"),
+        kind="hosted",
+    ),
+    **AGENTS,
+}

@@ -54,6 +54,8 @@ class Shape(Struct, frozen=True, kw_only=True):
     """What an approval says, in words."""
     untell: Callable[[str], Mapping[str, Any]] | None = None
     """Such words, as values by their paths."""
+    signature: str | None = None
+    """Where the signature of the reasoning before a call stands."""
     inside: Inside | None = None
     defaults: Mapping[str, Any] = {}
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
-from segue.canonical.blocks import Block, Native, Opaque, Origin, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Native, Opaque, Origin, Thinking, ToolCall, ToolResponse
 from segue.errors import InputError
 from segue.wire.catalog.entry import Entry, check
 from segue.wire.catalog.fields import Patch
@@ -39,7 +39,7 @@ def write(blocks: Sequence[Block], entry: Entry, shape: Shape) -> JsonObject:
     if not spoken:
         raise InputError(f"{entry.wire_type} is written from a call or a response; there is none", path="blocks")
     if shape.many is None:
-        payload = _written(spoken, _begun(entry, shape), shape)
+        payload = _written(spoken, _signed(blocks, _begun(entry, shape), shape), shape)
     elif shape.bare:
         payload = put(_begun(entry, shape), shape.many, [_bare(block) for block in spoken])
     else:
@@ -58,12 +58,17 @@ def _bare(block: Spoken) -> str:
     return block.origin.raw_id
 
 
+def _signed(blocks: Sequence[Block], payload: JsonObject, shape: Shape) -> JsonObject:
+    signatures = [block.signature for block in blocks if isinstance(block, Thinking) and block.signature]
+    return payload if shape.signature is None or not signatures else put(payload, shape.signature, signatures[-1])
+
+
 def _begun(entry: Entry, shape: Shape) -> JsonObject:
     """What every payload of the type says of itself."""
     said: JsonObject = {} if entry.member is None else {entry.member: {}}
     for key, value in entry.discriminator.items():
         if value != "*":
-            said = put(said, key, value[0] if isinstance(value, list) else value)
+            said = put(said, key, cast("list[Any]", value)[0] if isinstance(value, list) else value)
     for path, value in shape.defaults.items():
         said = put(said, path, value)
     return said

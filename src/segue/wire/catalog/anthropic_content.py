@@ -1,0 +1,75 @@
+"""What Anthropic's results hold: lists of blocks, or an object of the tool's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from msgspec import UNSET
+
+from segue.canonical.blocks import Block, Media, Opaque, Text, ToolResponse
+from segue.canonical.jsontext import parse_argument_text, write_text
+from segue.wire.anthropic.items import own_fragment, parse_content
+from segue.wire.catalog.fields import said
+from segue.wire.fields import JsonObject, list_of
+
+__all__ = ["content_of", "tell_content", "told_content"]
+
+
+def tell_content(content: object) -> list[Block]:
+    """Blocks of a content; those that can't stand in a result are told as text."""
+    if isinstance(content, str):
+        return [Text(content)]
+    return [_in_result(block) for block in parse_content(list_of(content, "content"), None)]
+
+
+def _in_result(block: Block) -> Block:
+    if isinstance(block, Text | Media | Opaque):
+        return block
+    return Text(write_text(block.native.fragment if block.native is not None else {}))
+
+
+def content_of(response: ToolResponse) -> list[JsonObject]:
+    blocks = response.content or ()
+    if response.structured is not UNSET:
+        blocks = (Text(write_text(response.structured)), *blocks)
+    return [written for block in blocks if (written := _written(block)) is not None]
+
+
+def _written(block: Block) -> JsonObject | None:
+    own = own_fragment(block.native)
+    if own is not None:
+        return own
+    if isinstance(block, Media) and (source := _source(block)) is not None:
+        return {"type": block.kind, "source": source}
+    words = block.url or block.name if isinstance(block, Media) else getattr(block, "text", "")
+    # ANT-13: no empty text beside other blocks
+    return {"type": "text", "text": words} if words else None
+
+
+def _source(media: Media) -> JsonObject | None:
+    if media.kind not in ("image", "document"):
+        return None
+    if media.data is not None:
+        usual = "image/png" if media.kind == "image" else "application/pdf"
+        return {"type": "base64", "media_type": media.mime or usual, "data": media.data}
+    if media.url is not None:
+        return {"type": "url", "url": media.url}
+    return {"type": "file", "file_id": media.file_id} if media.file_id is not None else None
+
+
+def told_content(response: ToolResponse, error: str, wrapped: Callable[[str], Any]) -> Any:
+    """The content of a result of the service's own tools, out of the text that it was told as, or of any words."""
+    words = said(response)
+    given, _ = parse_argument_text(words)
+    if _is_typed(given):
+        return given
+    if response.error:
+        return {"type": error, "error_code": "unavailable", "error_message": words}
+    return wrapped(words)
+
+
+def _is_typed(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(_is_typed(item) for item in cast("list[Any]", value))
+    return isinstance(value, dict) and isinstance(cast("JsonObject", value).get("type"), str)

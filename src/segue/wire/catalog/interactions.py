@@ -1,0 +1,108 @@
+"""Gemini's types of Interactions: steps, each with an id, its results with that of their call."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from msgspec import UNSET
+
+from segue.canonical.blocks import Block, Media, Text, ToolResponse
+from segue.wire.catalog.common import marked, object_at
+from segue.wire.catalog.fields import Arguments, Content, Output, Patch, nothing, said
+from segue.wire.catalog.shape import Shape, is_true
+from segue.wire.fields import JsonObject, object_or_none, string_or_none
+
+__all__ = ["INTERACTIONS"]
+
+_MEDIA = ("image", "audio", "video", "document")
+
+
+def _read_result(step: JsonObject) -> Content:
+    """Words, a list of content parts, or any other JSON value."""
+    given = step.get("result")
+    if given is None:
+        return None, UNSET
+    if isinstance(given, str):
+        return (Text(given),), UNSET
+    parts = cast("list[object]", given) if isinstance(given, list) else []
+    blocks = [_parsed(part) for part in parts]
+    known = [block for block in blocks if block is not None]
+    return (tuple(known), UNSET) if known and len(known) == len(blocks) else ((), cast("object", given))
+
+
+def _parsed(part: object) -> Block | None:
+    match part:
+        case {"type": "text", "text": str(text)}:
+            return Text(text)
+        case {"type": str(kind)} if kind in _MEDIA:
+            return _media(kind, object_or_none(part) or {})
+        case _:
+            return None
+
+
+def _media(kind: Any, part: JsonObject) -> Media | None:
+    mime, data, uri = (string_or_none(part.get(key)) for key in ("mime_type", "data", "uri"))
+    if data is None and uri is None:
+        return None
+    reachable = uri is not None and uri.startswith(("https://", "http://"))
+    return Media(kind, mime, data=data, url=uri if reachable else None, file_id=None if reachable else uri)
+
+
+def _write_result(response: ToolResponse) -> Patch:
+    pictures = [block for block in response.content or () if isinstance(block, Media)]
+    if response.structured is not UNSET and not pictures:
+        return {"result": response.structured}
+    if not pictures:
+        return {"result": said(response)}
+    texts = [{"type": "text", "text": text}] if (text := said(response)) else []
+    return {"result": [*texts, *map(_written, pictures)]}
+
+
+def _written(media: Media) -> JsonObject:
+    place = {"data": media.data} if media.data is not None else {"uri": media.url or media.file_id or ""}
+    return {"type": media.kind, **({"mime_type": media.mime} if media.mime else {}), **place}
+
+
+def _write_list(response: ToolResponse) -> Patch:
+    """Results of a form of their own; words alone are one that says them."""
+    given = response.structured
+    return {"result": given if isinstance(given, list) else [{"text": said(response)}]}
+
+
+_RESULT = marked(Output(_read_result, _write_result), {"is_error": True})
+_LIST = marked(Output(_read_result, _write_list), {"is_error": True})
+_UNSHOWN = marked(Output(lambda _step: (None, UNSET), lambda _response: {}), {"is_error": True})
+
+
+def _step(tool: str, arguments: Arguments) -> Shape:
+    return Shape(id="id", tool=tool, arguments=arguments, kind="hosted")
+
+
+def _result(tool: str, output: Output | None) -> Shape:
+    return Shape(id="call_id", tool=tool, output=output, failed=is_true("is_error"), kind="hosted")
+
+
+_ARGUMENTS = object_at("arguments")
+# By tool: what its call says, and what its result does. Some results show nothing.
+_TOOLS: dict[str, tuple[str, Arguments, Output | None]] = {
+    "CodeExecution": ("code_execution", _ARGUMENTS, _RESULT),
+    "GoogleSearch": ("google_search", _ARGUMENTS, _LIST),
+    "GoogleMaps": ("google_maps", _ARGUMENTS, Output(_read_result, _write_list)),
+    "UrlContext": ("url_context", _ARGUMENTS, _LIST),
+    "FileSearch": ("file_search", nothing, None),
+    "Retrieval": ("retrieval", _ARGUMENTS, _UNSHOWN),
+    "Processing": ("processing", nothing, None),
+}
+
+INTERACTIONS: dict[str, Shape] = {
+    "InteractionFunctionCall": Shape(id="id", name="name", arguments=_ARGUMENTS),
+    "InteractionFunctionResult": Shape(id="call_id", name="name", output=_RESULT, failed=is_true("is_error")),
+    "InteractionMcpServerToolCall": Shape(
+        id="id", name="name", arguments=_ARGUMENTS, kind="hosted", defaults={"server_name": "unknown"}
+    ),
+    "InteractionMcpServerToolResult": Shape(
+        id="call_id", name="name", output=Output(_read_result, _write_result), kind="hosted"
+    ),
+    **{f"Interaction{name}Call": _step(tool, arguments) for name, (tool, arguments, _) in _TOOLS.items()},
+    **{f"Interaction{name}Result": _result(tool, output) for name, (tool, _, output) in _TOOLS.items()},
+}
