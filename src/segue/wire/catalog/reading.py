@@ -57,7 +57,7 @@ def _read_inside(payload: JsonObject, shape: Shape) -> list[Block]:
     try:
         request = WIRES[shape.inside.api].parse_request(body)
     except InputError as error:
-        place = _place(body, payload) or ""
+        place = (_place(body, payload) or "").removeprefix(".")
         raise InputError(error.message, path=error.path.removeprefix(place).removeprefix(".")) from None
     return [block for message in request.messages for block in message.blocks]
 
@@ -83,7 +83,7 @@ def _place(holder: object, payload: JsonObject) -> str | None:
     for step, value in steps:
         rest = _place(value, payload)
         if rest is not None:
-            return f"{step}{rest}".removeprefix(".")
+            return f"{step}{rest}"
     return None
 
 
