@@ -39,7 +39,7 @@ class Entry(Struct, frozen=True):
     @property
     def member(self) -> str | None:
         """The member that an enveloped type's fields are in."""
-        return next(iter(self.discriminator)).split(".")[0] if self.enveloped else None
+        return list(self.discriminator)[-1].split(".")[0] if self.enveloped else None
 
 
 @cache

@@ -56,13 +56,19 @@ def find(payload: JsonObject, provider: str, wire_type: str | None) -> Entry | N
         entry = named(provider, wire_type)
         check(payload, entry)
         return entry
-    fitting = [entry for entry in _of(provider) if matches(payload, entry)]
+    fitting = [entry for entry in _of(provider) if matches(payload, entry) and not _is_of_another(payload, entry)]
     if not fitting:
         return None
     lawful = [entry for entry in fitting if next(faults(payload, entry), None) is None]
     best = min(lawful or fitting, key=lambda entry: _strangeness(payload, entry))
     check(payload, best)
     return best
+
+
+def _is_of_another(payload: JsonObject, entry: Entry) -> bool:
+    """Whether the payload has a word for what it is, of a type that has none."""
+    nameless = not entry.enveloped and all(value == "*" for value in entry.discriminator.values())
+    return nameless and any(key in payload and key not in entry.fields for key in ("type", "role"))
 
 
 def _strangeness(payload: JsonObject, entry: Entry) -> int:
