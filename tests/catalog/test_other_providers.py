@@ -396,3 +396,13 @@ def test_words_of_elsewhere_make_a_lawful_server_result() -> None:
 
 def _first(wire_type: str) -> Sample:
     return next(each for each in SAMPLES if each.wire_type == wire_type)
+
+
+def test_a_call_without_an_id_gets_one_where_it_must() -> None:
+    (call,) = parse_item({"functionCall": {"name": "x", "args": {"a": 1}}}, "gemini")
+    (answer,) = parse_item({"functionResponse": {"name": "x", "response": {"output": "ok"}}}, "gemini")
+    assert isinstance(call, ToolCall)
+    assert render_item(call, "anthropic") == {"type": "tool_use", "id": call.id, "name": "x", "input": {"a": 1}}
+    assert render_item(answer, "bedrock") == {"toolResult": {"toolUseId": call.id, "content": [{"text": "ok"}]}}
+    # Its own API goes without.
+    assert render_item(_stripped(call), "gemini") == {"functionCall": {"name": "x", "args": {"a": 1}}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from segue.canonical.blocks import Block, Native, Opaque, Origin, Thinking, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Native, Opaque, Thinking, ToolCall, ToolResponse
 from segue.errors import InputError
 from segue.wire.catalog.entry import Entry, check
 from segue.wire.catalog.fields import Patch
@@ -39,11 +39,11 @@ def write(blocks: Sequence[Block], entry: Entry, shape: Shape) -> JsonObject:
     if not spoken:
         raise InputError(f"{entry.wire_type} is written from a call or a response; there is none", path="blocks")
     if shape.many is None:
-        payload = _written(spoken, _signed(blocks, _begun(entry, shape), shape), shape)
+        payload = _written(spoken, _signed(blocks, _begun(entry, shape), shape), entry, shape)
     elif shape.bare:
         payload = put(_begun(entry, shape), shape.many, [_bare(block) for block in spoken])
     else:
-        payload = put(_begun(entry, shape), shape.many, [_written([block], {}, shape) for block in spoken])
+        payload = put(_begun(entry, shape), shape.many, [_written([block], {}, entry, shape) for block in spoken])
     check(payload, entry)
     return payload
 
@@ -74,10 +74,10 @@ def _begun(entry: Entry, shape: Shape) -> JsonObject:
     return said
 
 
-def _written(blocks: Sequence[Spoken], payload: JsonObject, shape: Shape) -> JsonObject:
+def _written(blocks: Sequence[Spoken], payload: JsonObject, entry: Entry, shape: Shape) -> JsonObject:
     patch: Patch = {}
     for block in blocks:
-        patch |= _named(block.origin, None if isinstance(block, Opaque) else block.name, shape)
+        patch |= _named(block, entry, shape)
         if isinstance(block, Opaque):
             patch |= shape.untell(block.text) if shape.untell is not None else {}
         elif isinstance(block, ToolCall):
@@ -89,9 +89,22 @@ def _written(blocks: Sequence[Spoken], payload: JsonObject, shape: Shape) -> Jso
     return payload
 
 
-def _named(origin: Origin, name: str | None, shape: Shape) -> dict[str, Any]:
+def _named(block: Spoken, entry: Entry, shape: Shape) -> dict[str, Any]:
     """Each id in its own field, and the name."""
-    told: dict[str | None, str | None] = {shape.id: origin.raw_id, shape.item: origin.item_id, shape.name: name}
+    origin, name = block.origin, None if isinstance(block, Opaque) else block.name
+    told: dict[str | None, str | None] = {
+        shape.item: origin.item_id,
+        shape.id: _id(block, entry, shape),
+        shape.name: name,
+    }
     if name is not None and shape.namespace is not None:
         told[shape.namespace], told[shape.name] = split_name(name)
     return {path: value for path, value in told.items() if path is not None and value is not None}
+
+
+def _id(block: Spoken, entry: Entry, shape: Shape) -> str | None:
+    """The raw id; where the type can't be without one, that of a block from elsewhere which has none."""
+    if block.origin.raw_id is not None or entry.ids.get((shape.id or "").rpartition(".")[2]) != "required":
+        return block.origin.raw_id
+    made = block.id if isinstance(block, ToolCall) else block.call_id if isinstance(block, ToolResponse) else None
+    return made or None
