@@ -12,11 +12,12 @@ from typing import cast
 import msgspec
 from msgspec import UNSET
 
-from segue.canonical.blocks import Block, Identity, Native, Opaque, Origin, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Identity, Media, Native, Opaque, Origin, ToolCall, ToolResponse
 from segue.canonical.ids import canonical_tool_id, raw_id_or_none
 from segue.canonical.jsontext import write_text
 from segue.errors import InputError
 from segue.wire.catalog.entry import Entry
+from segue.wire.catalog.fields import data_url
 from segue.wire.catalog.paths import at
 from segue.wire.catalog.shape import Shape
 from segue.wire.fields import JsonObject, kind_of, list_of, object_of
@@ -228,8 +229,17 @@ def _stamped(block: Block, entry: Entry, shape: Shape, payload: JsonObject) -> B
         block,
         name=name,
         call_id=alone,
+        content=None if block.content is None else tuple(map(_held, block.content)),
         error=block.error or shape.failed(payload),
         hosted=block.hosted or hosted,
         origin=origin,
         native=native,
     )
+
+
+def _held(block: Block) -> Block:
+    """A picture whose address is the picture itself, as what it holds."""
+    if not isinstance(block, Media) or block.url is None or not block.url.startswith("data:"):
+        return block
+    held = data_url(block.url, block.kind)
+    return msgspec.structs.replace(block, mime=held.mime, data=held.data, url=held.url)
