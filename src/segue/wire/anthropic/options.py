@@ -19,10 +19,12 @@ from segue.wire.anthropic.thinking import fit_budget, is_thinking, parse_reasoni
 from segue.wire.anthropic.traits import Traits, traits_of
 from segue.wire.effort import budget_of
 from segue.wire.schema import fitted_format, rules
+from segue.wire.users import fit_user
 
 __all__ = ["lawful_options", "parse_options", "render_options"]
 
 _ANSWER = 8192
+_USERS = r"[\s\S]{0,256}"
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -79,7 +81,8 @@ def _parse_format(body: Mapping[str, Any]) -> ResponseFormat | None:
 
 
 def lawful_options(options: Options, model: Model, report: Report) -> Options:
-    """Options from abroad, with the schema of an answer as the API takes it."""
+    """Options from abroad, with the user's id and the schema of an answer as the API takes them."""
+    options = fit_user(options, _USERS, report)
     form = options.response_format
     if form is None or form.schema is None or not traits_of(model).schemas:
         return options
