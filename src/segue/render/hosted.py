@@ -1,4 +1,4 @@
-"""The pass about tools that a provider ran itself: at home they stay, abroad they become calls like others, or words."""
+"""The pass about tools that a provider ran itself: at home they stay, abroad they become calls like others or words."""
 
 from __future__ import annotations
 
