@@ -644,7 +644,7 @@ def test_options_from_abroad(options, expected):
         ("gpt-5", {"reasoning": Reasoning(effort="xhigh")}, {"reasoning": {"effort": "high"}}, ["reasoning"]),
         ("gpt-5.1", {"reasoning": Reasoning(effort="minimal")}, {"reasoning": {"effort": "low"}}, ["reasoning"]),
         ("gpt-5.2", {"reasoning": Reasoning(effort="max")}, {"reasoning": {"effort": "xhigh"}}, ["reasoning"]),
-        ("gpt-5", {"reasoning": Reasoning(enabled=False)}, {}, []),
+        ("gpt-5", {"reasoning": Reasoning(enabled=False)}, {}, ["reasoning"]),
         ("gpt-4.1", {"reasoning": Reasoning(effort="low")}, {}, ["reasoning"]),
         ("gpt-5-chat-latest", {"reasoning": Reasoning(effort="low")}, {}, ["reasoning"]),
         ("gpt-5-chat-latest", {"temperature": 1}, {"temperature": 1}, []),

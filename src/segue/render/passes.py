@@ -40,11 +40,15 @@ import msgspec
 
 from segue.canonical.blocks import calls_of
 from segue.canonical.request import Request, Tool
+from segue.render.completions import complete, orphans, settle
 from segue.render.content import empties, errors, media
 from segue.render.demands import Demands, Policy
 from segue.render.draft import Draft, loose_ids
-from segue.render.pairs import complete, hosted, orphans, place, settle, speakers
-from segue.render.reasoning import bound, open_exchange, placeholders, reasoning
+from segue.render.hosted import hosted
+from segue.render.places import place, speakers
+from segue.render.reasoning import reasoning
+from segue.render.reasoning_asked import open_exchange, placeholders
+from segue.render.reasoning_bound import bound
 from segue.render.report import Report
 from segue.render.roles import bridges, ends, grouping, merging, system_text
 from segue.render.transcript import Transcript

@@ -10,12 +10,13 @@ import msgspec
 
 from segue.canonical.blocks import Media, Native
 from segue.canonical.jsontext import write_text
-from segue.canonical.request import Effort, Options
+from segue.canonical.request import Effort, Options, Reasoning
 from segue.models import Model
 from segue.render.report import Report
 from segue.wire.base import ApiError, Fetch
 from segue.wire.effort import effort_of
 from segue.wire.fields import JsonObject, object_or_none, string_or_none
+from segue.wire.users import OPENAI_USERS, fit_user
 
 __all__ = [
     "AUDIO_FORMATS",
@@ -64,20 +65,41 @@ def left_out(options: Options, report: Report, why: str, *names: str) -> Options
 
 
 def fit_to_model(options: Options, model: Model, report: Report) -> Options:
-    """Without what OpenAI's models refuse, by generation. A model that can't be told is given all."""
+    """Without what OpenAI's models refuse, by generation. What nobody knows of a model is not kept from it."""
+    options = fit_user(options, OPENAI_USERS, report)
     if reasons(model):
         options = left_out(options, report, "reasoning models refuse it", *_REFUSED_WHILE_REASONING)
     asked = options.reasoning
-    if asked is None or model.family != "gpt" or not model.version:
+    if asked is None:
         return options
     if asked.enabled is False or asked.effort == "none":
-        # Older models have no word for it: those that do not reason need none, the others always do.
-        nameable = is_gpt(model) and model.at_least(5, 1)
-        return options if nameable else msgspec.structs.replace(options, reasoning=None)
-    if not reasons(model):
+        return _switched_off(options, model, report)
+    if _never_reasons(model):
         return left_out(options, report, "this model does not reason", "reasoning")
+    return _with_effort(options, asked, model, report)
+
+
+def _never_reasons(model: Model) -> bool:
+    return model.family == "llama" or (model.family == "gpt" and bool(model.version) and not reasons(model))
+
+
+def _switched_off(options: Options, model: Model, report: Report) -> Options:
+    """Only newer models have the effort `none`. Those that never reason need no word for it."""
+    if _never_reasons(model):
+        return msgspec.structs.replace(options, reasoning=None)
+    if not model.name or (is_gpt(model) and model.at_least(5, 1)):
+        return options
+    why = "this model always reasons" if reasons(model) else "not every model can be told not to reason"
+    return left_out(options, report, why, "reasoning")
+
+
+def _with_effort(options: Options, asked: Reasoning, model: Model, report: Report) -> Options:
     effort = asked.effort or (None if asked.budget is None else effort_of(asked.budget))
-    known = _efforts(model)
+    unasked = reasons(model) and not (is_gpt(model) and model.at_least(5, 1))
+    if effort is None and asked.enabled and not asked.adaptive and not unasked:
+        report.add("adjusted", "reasoning is switched on by an effort here: medium is asked for", subject="reasoning")
+        return msgspec.structs.replace(options, reasoning=msgspec.structs.replace(asked, effort="medium"))
+    known = _efforts(model) if reasons(model) else _STEPS
     if effort is None or effort in known:
         return options
     nearest = next((step for step in reversed(known) if _STEPS.index(step) < _STEPS.index(effort)), known[0])

@@ -63,6 +63,7 @@ def _sealed_for_gemini(model: Model) -> Row:
 
 _PLAIN = Profile(
     {
+        "default_model": "",
         "developer": False,
         "custom_tools": False,
         "old_calls": False,

@@ -13,7 +13,7 @@ from segue.wire.openai import fit_to_model, is_gpt, parse_error, reasons, render
 from segue.wire.openai_chat.dialect import ChatDialect
 from segue.wire.openai_chat.plain import chat_lane
 from segue.wire.openai_chat.reply import parse_reply, render_flat_error, render_reply
-from segue.wire.openai_chat.request import ITEM_KEYS, body_keys, parse_request, render_request
+from segue.wire.openai_chat.request import body_keys, item_keys, parse_request, render_request
 from segue.wire.schema.rules import OPENAI, OPENAI_STRICT
 
 __all__ = ["OPENAI_CHAT", "OPENAI_DIALECT", "ChatDialect", "make_wire"]
@@ -38,7 +38,7 @@ def make_wire(dialect: ChatDialect) -> Wire:
         parse_error=parse_error,
         render_error=render_flat_error if dialect.flat_errors else render_error,
         body_keys=body_keys(dialect),
-        item_keys=ITEM_KEYS,
+        item_keys=item_keys(dialect),
         custom_tools=dialect.custom_tools,
         on=None if dialect.kind == "wire" else "openai-chat",
         lane=chat_lane(dialect),

@@ -28,10 +28,15 @@ from segue.wire.schema import fitted, fitted_format, fitted_tool
 from segue.wire.schema.rules import MISTRAL, OPENAI_STRICT
 from segue.wire.tools import as_function, object_schema
 
-__all__ = ["ITEM_KEYS", "body_keys", "parse_request", "render_request"]
+__all__ = ["body_keys", "item_keys", "parse_request", "render_request"]
 
 # `arguments` is of the old form of calls; the last three are left over from SDKs that parsed a reply.
-ITEM_KEYS = MESSAGE_KEYS | CALL_KEYS | PART_KEYS | {"arguments", "index", "parsed", "parsed_arguments"}
+_ITEM_KEYS = MESSAGE_KEYS | CALL_KEYS | PART_KEYS | {"arguments", "index", "parsed", "parsed_arguments"}
+
+
+def item_keys(dialect: ChatDialect) -> frozenset[str]:
+    """The keys of messages, parts and calls that canonical fields speak for."""
+    return _ITEM_KEYS if dialect.prefill_key is None else _ITEM_KEYS | {dialect.prefill_key}
 
 
 def body_keys(dialect: ChatDialect) -> frozenset[str]:
@@ -131,7 +136,8 @@ def render_request(transcript: Transcript, projection: Projection, *, dialect: C
     if not (dialect.strict_schemas is OPENAI_STRICT and is_openai(transcript.request.native)):
         form = fitted_format(options.response_format, dialect.schemas, out.report, strict=dialect.strict_schemas)
         options = replace(options, response_format=form)
-    options = lawful_options(options, dialect, identify(transcript.model), declared, out.report)
+    model = identify(transcript.model or dialect.default_model)
+    options = lawful_options(options, dialect, model, declared, out.report)
     words = render_options(options, dialect, out.spell, _custom_names(tools), {})
     body: JsonObject = {} if transcript.model is None else {"model": transcript.model}
     body["messages"] = messages
