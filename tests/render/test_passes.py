@@ -114,7 +114,7 @@ def test_empty_texts_stay_at_home_and_go_abroad_nowhere():
         alone, beside = (Text(""),), (Text(""), Text("x"))
         given = [Message("ai", blocks, native=native) for blocks in (alone, beside)]
         transcript, report = said(HUMAN, *given, HUMAN, demands=demands)
-        assert [block.text for message in transcript.messages[1:-1] for block in message.blocks] == expected
+        assert [block for message in transcript.messages[1:-1] for block in message.blocks] == [*map(Text, expected)]
         assert len(report.of("dropped")) == (api == "abroad")
 
 
