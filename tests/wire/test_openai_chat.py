@@ -766,7 +766,7 @@ def test_options_from_abroad() -> None:
     }
     assert [finding.subject for finding in report.of("adjusted")] == [
         "tool_choice",
-        "parallel",
+        "parallel_tool_calls",
         "top_k",
         "temperature",
         "stop",

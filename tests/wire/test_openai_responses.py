@@ -656,7 +656,7 @@ def test_options_that_are_adjusted(model, options, expected, adjusted):
 
 
 def test_no_choice_without_tools():
-    assert asked(tool_choice=ToolChoice("auto"), parallel=True) == ({}, ["tool_choice", "parallel"])
+    assert asked(tool_choice=ToolChoice("auto"), parallel=True) == ({}, ["tool_choice", "parallel_tool_calls"])
 
 
 def test_options_are_read():

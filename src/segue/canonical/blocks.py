@@ -6,7 +6,7 @@ of a block or message says so with `edited`, which keeps `native` from claiming 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -31,6 +31,7 @@ __all__ = [
     "ToolResponse",
     "calls_of",
     "edited",
+    "one_text",
     "responses_of",
     "state_of",
     "text_of",
@@ -250,5 +251,16 @@ def state_of(response: ToolResponse) -> State:
 
 
 def text_of(blocks: tuple[Block, ...] | None) -> str:
-    """The words in blocks, joined by line breaks."""
-    return "\n".join(block.text for block in blocks or () if isinstance(block, Text))
+    """The words in blocks as one text."""
+    return one_text(block.text for block in blocks or () if isinstance(block, Text))
+
+
+def one_text(parts: Iterable[str]) -> str:
+    """The parts of a text in one, each on a line of its own; empty ones are none."""
+    text = ""
+    written: list[str] = []
+    for part in parts:
+        if part:
+            written += ["\n", part] if text and not text.endswith("\n") else [part]
+            text = part
+    return "".join(written)

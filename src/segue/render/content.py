@@ -154,7 +154,7 @@ def empties(draft: Draft) -> Draft:
     """No text and no message that the target refuses because nothing is in it."""
     messages: list[Message] = []
     for message in draft.messages:
-        if draft.demands.empty_text != "kept":
+        if draft.demands.empty_text != "kept" or not (draft.home or draft.at_home(message)):
             kept = [_without_empty_parts(draft, b) for b in message.blocks if not _is_refused(draft, b)]
             message = message if same_objects(kept, message.blocks) else message.holding(tuple(kept))
         if _says_nothing(draft, message):
@@ -170,7 +170,7 @@ def _is_refused(draft: Draft, block: Block) -> bool:
 
 def _stays_empty(draft: Draft, block: Block) -> bool:
     intact = block.native is not None and block.native.intact and draft.at_home(block)
-    return intact and draft.demands.empty_text == "home"
+    return intact and draft.demands.empty_text != "refused"
 
 
 def _without_empty_parts(draft: Draft, block: Block) -> Block:

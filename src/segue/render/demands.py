@@ -104,7 +104,8 @@ class Demands(Struct, frozen=True):
 
     error_flag: bool = False
     empty_text: Literal["kept", "home", "refused"] = "kept"
-    """Whether a text block may be empty: anywhere, at home where its fragment is intact, or nowhere."""
+    """Whether a text block may be empty: wherever it stood so at home, at home where its fragment is intact, or
+    nowhere. Abroad an empty one is left out."""
     blank_messages: bool = True
     """Whether a message may hold nothing but white space."""
     empty_messages: frozenset[str] = frozenset()

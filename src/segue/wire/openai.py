@@ -56,11 +56,16 @@ def is_openai(native: Native | None) -> bool:
     return native is not None and native.api in ("openai-chat", "openai-responses")
 
 
+# What an option is called in reports where that is not the canonical name.
+_KEYS = {"parallel": "parallel_tool_calls"}
+
+
 def left_out(options: Options, report: Report, why: str, *names: str) -> Options:
     """The options without these; each that was set is reported."""
     said = [name for name in names if getattr(options, name) is not None]
     for name in said:
-        report.add("adjusted", f"{name} is left out: {why}", subject=name)
+        key = _KEYS.get(name, name)
+        report.add("adjusted", f"{key} is left out: {why}", subject=key)
     return msgspec.structs.replace(options, **dict.fromkeys(said)) if said else options
 
 

@@ -9,10 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never, cast
 
-from segue.canonical.blocks import Block, Code, Media, Native, Opaque, Origin, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.blocks import (
+    Block,
+    Code,
+    Media,
+    Native,
+    Opaque,
+    Origin,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResponse,
+    one_text,
+)
 from segue.errors import InputError, ProjectionError
 from segue.render.demands import TEXTS
 from segue.wire.fields import kind_of, object_of, object_or_none, string_or_none
+from segue.wire.media import report_lost_name
 from segue.wire.openai import AUDIO_FORMATS, AUDIO_TYPES, data_of, data_url, fetched
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling
 from segue.wire.overlay import rewritten
@@ -147,7 +160,7 @@ def render_content(blocks: Sequence[Block], out: Spelling, kinds: frozenset[str]
     parts = [_render_part(block, out, kinds) for block in blocks]
     foreign = all(out.home(block.native) is None for block in blocks)
     if foreign and not out.dialect.content_parts and all(part["type"] == "text" for part in parts):
-        return "\n".join(part["text"] for part in parts)
+        return one_text(part["text"] for part in parts)
     return parts
 
 
@@ -161,7 +174,8 @@ def _render_part(block: Block, out: Spelling, kinds: frozenset[str]) -> JsonObje
         case Text():
             part: JsonObject = {"type": "text", "text": block.text}
         case Media():
-            part = _render_media(block, out, kinds) or unsupported(block.kind, block.url or block.name, out)
+            part = _render_media(block, out, kinds) or unsupported(block.kind, _told_of_media(block), out)
+            report_lost_name(block, part, out.report)
         case Code():
             part = {"type": "text", "text": f"```{block.language}\n{block.code}\n```"}
         case Opaque():
@@ -176,6 +190,10 @@ def _render_part(block: Block, out: Spelling, kinds: frozenset[str]) -> JsonObje
         case _:
             assert_never(block)
     return part if native is None else rewritten(native.fragment, part, PART_KEYS)
+
+
+def _told_of_media(media: Media) -> str | None:
+    return " ".join(word for word in (media.name, media.url) if word) or None
 
 
 def unsupported(kind: str, detail: str | None, out: Spelling) -> JsonObject:

@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET
 
-from segue.canonical.blocks import Block, Message, Native, Origin, Text, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Message, Native, Origin, Text, ToolCall, ToolResponse, text_of
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.jsontext import parse_argument_text, write_text
 from segue.errors import InputError
@@ -281,7 +281,7 @@ def _output_type(response: ToolResponse, call: ToolCall | None, home: Native | N
 def _plain_text(response: ToolResponse) -> str:
     if response.structured is not UNSET:
         return write_text(response.structured)
-    return "\n".join(block.text for block in response.content or () if isinstance(block, Text))
+    return text_of(response.content)
 
 
 def _render_output_content(response: ToolResponse, out: Spelling) -> str | list[JsonObject]:

@@ -15,6 +15,7 @@ from segue.canonical.blocks import Block, Code, Media, Native, Opaque, Text, Thi
 from segue.errors import InputError, ProjectionError
 from segue.render.demands import TEXTS
 from segue.wire.fields import JsonObject, kind_of, list_of, object_of, object_or_none, string_or_none
+from segue.wire.media import report_lost_name
 from segue.wire.openai import AUDIO_TYPES, data_of, data_url, fetched
 from segue.wire.openai_responses.shared import API, Spelling
 from segue.wire.overlay import rewritten
@@ -145,7 +146,10 @@ def _render_anew(block: Text | Media | Code | Opaque | Thinking, out: Spelling) 
         case Text():
             return _said(block.text)
         case Media():
-            return _render_media(block, out) or _unsupported(block.kind, block.name or block.url, out)
+            told = " ".join(word for word in (block.name, block.url) if word) or None
+            part = _render_media(block, out) or _unsupported(block.kind, told, out)
+            report_lost_name(block, part, out.report)
+            return part
         case Code():
             return _said(f"```{block.language}\n{block.code}\n```")
         case Opaque():
