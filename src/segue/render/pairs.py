@@ -170,9 +170,9 @@ def _hosted_text(draft: Draft, block: Block) -> list[Block]:
         return []
     if isinstance(block, ToolCall):
         arguments = block.arguments_text or write_text(block.arguments)
-        return [Text(TEXTS.hosted_call.format(tool=block.name, arguments=arguments))]
+        return [Text(TEXTS.hosted_call.format(tool=draft.spell(block.name), arguments=arguments))]
     if isinstance(block, ToolResponse):
-        return _told(block, TEXTS.hosted_result.format(tool=block.name or "a tool", content="").rstrip())
+        return _told(block, TEXTS.hosted_result.format(tool=draft.tool_name(block), content="").rstrip())
     return [block]
 
 
@@ -301,7 +301,7 @@ def _orphan(draft: Draft, response: ToolResponse) -> list[Block]:
         draft.report.add("orphan", "a result without a call: left out", call_id=response.call_id, subject=tool)
         return []
     draft.report.add("orphan", "a result without a call: told as text", call_id=response.call_id, subject=tool)
-    return _told(response, TEXTS.orphan.format(tool=tool))
+    return _told(response, TEXTS.orphan.format(tool=draft.tool_name(response)))
 
 
 def complete(draft: Draft) -> Draft:
