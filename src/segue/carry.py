@@ -154,7 +154,7 @@ def _free_text_names(request: Request, rule: NameRule) -> set[str]:
     named = [(made.name, made.kind) for made in (*request.tools, *calls)]
     lawful = {name for name, _ in named if 0 < len(name) <= rule.home_limit and rule.home_joint not in name}
     free = {name for name, kind in named if kind == "custom" and name in lawful}
-    return free - {name for name, kind in named if kind == "function"}
+    return free - {name for name, kind in named if kind != "custom"}
 
 
 def _report_unsaid(request: Request, target: Wire, report: Report) -> None:
@@ -162,8 +162,8 @@ def _report_unsaid(request: Request, target: Wire, report: Report) -> None:
     native = request.native
     if native is not None and native.api != target.name and native.api in WIRES:
         source = WIRES[native.api]
-        kindred = source.kindred if target.kindred else {}
-        known = source.body_keys | {key for word, key in kindred.items() if word in (request.options.kindred or {})}
+        carried = (request.options.kindred or {}) if target.kindred else ()
+        known = source.body_keys | {key for word, key in source.kindred.items() if word in carried}
         refused = {key for key in source.telling - known if native.fragment.get(key) is False}
         for key in sorted({*_unknown(native.fragment, known), *refused}):
             report.add("dropped", f"`{key}` is not carried over to {target.name}", subject=key, fault="projection")
@@ -225,6 +225,8 @@ def _unknown_keys(fragment: Mapping[str, Any], known: frozenset[str]) -> Iterato
 
 
 def _told_otherwise(item: Message | Block) -> bool:
+    if isinstance(item, Message):
+        return bool(item.blocks) and all(isinstance(block, Opaque) for block in item.blocks)
     if isinstance(item, ToolResponse):
         return item.hosted
     return isinstance(item, Opaque) or (isinstance(item, ToolCall) and item.kind == "hosted")
