@@ -484,6 +484,13 @@ def test_options_and_tools() -> None:
         presence_penalty=1.0,
         frequency_penalty=0,
         user="u",
+        kindred={
+            "store": False,
+            "metadata": {"a": "b"},
+            "service_tier": "auto",
+            "verbosity": "low",
+            "user": "u",
+        },
     )
     read, patch, mystery = request.tools
     assert (read.name, read.description, read.parameters, read.strict) == ("read", "Reads.", SCHEMA, True)

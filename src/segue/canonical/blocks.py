@@ -23,6 +23,7 @@ __all__ = [
     "Opaque",
     "Origin",
     "Outcome",
+    "Silence",
     "Speaker",
     "State",
     "Text",
@@ -42,6 +43,7 @@ Speaker = Literal["system", "human", "ai", "tool"]
 Identity = Literal["natural", "nullable", "conflated", "synthetic", "absent"]
 State = Literal["pending", "complete", "error", "cancelled", "interrupted"]
 Outcome = Literal["cancelled", "interrupted"]
+Silence = Literal["repeated", "missing", "listing", "declaring", "instruction"]
 
 
 class Native(Struct, frozen=True, gc=False):
@@ -117,11 +119,17 @@ class Code(Struct, frozen=True, gc=False, tag="code"):
 
 
 class Opaque(Struct, frozen=True, gc=False, tag="opaque"):
-    """Something that segue has no model of. At home it goes back whole; abroad `text` is what can be said of it."""
+    """Something that segue has no model of. At home it goes back whole; abroad `text` is what can be said of it.
+
+    Where it is `silent` nothing is to be said, for it is no part of the conversation: an item that was there before
+    (`repeated`), a name for history that is not here (`missing`), a `listing` of tools, tools declared in passing
+    (`declaring`), an `instruction` to the API.
+    """
 
     kind: str
     native: Native | None = None
     text: str = ""
+    silent: Silence | None = None
     extra: Mapping[str, Any] | None = None
 
 

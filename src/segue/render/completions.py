@@ -134,7 +134,7 @@ def _orphan(draft: Draft, response: ToolResponse) -> list[Block]:
         draft.report.add("orphan", "a result without a call: left out", call_id=response.call_id, subject=tool)
         return []
     draft.report.add("orphan", "a result without a call: told as text", call_id=response.call_id, subject=tool)
-    return told_result(response, TEXTS.orphan.format(tool=tool))
+    return told_result(response, TEXTS.orphan.format(tool=draft.tool_name(response)))
 
 
 def complete(draft: Draft) -> Draft:

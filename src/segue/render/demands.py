@@ -113,6 +113,9 @@ class Demands(Struct, frozen=True):
     media_human: frozenset[str] = frozenset()
     media_ai: frozenset[str] = frozenset()
     media_results: frozenset[str] = frozenset()
+    file_ids: frozenset[str] = frozenset()
+    """Kinds of media that may be given by a file id that one of the APIs in `file_ids_of` holds."""
+    file_ids_of: frozenset[str] = frozenset()
     media_in_errors: bool = True
     urls_in_results: bool = True
     """Whether media in results may be given by URL."""

@@ -26,7 +26,7 @@ from segue.errors import InputError, ProjectionError
 from segue.render.demands import TEXTS
 from segue.wire.fields import kind_of, object_of, object_or_none, string_or_none
 from segue.wire.media import report_lost_name
-from segue.wire.openai import AUDIO_FORMATS, AUDIO_TYPES, data_of, data_url, fetched
+from segue.wire.openai import AUDIO_FORMATS, AUDIO_TYPES, data_of, data_url, detail_of, fetched, has_file
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling
 from segue.wire.overlay import rewritten
 
@@ -41,6 +41,7 @@ PART_KEYS = frozenset(
     {"type", "text", "refusal", "image_url", "video_url", "input_audio", "file"}
     | {"document_url", "document_name", "file_id", "thinking"}
 )
+_DETAILS = ("low", "high")
 
 
 # ------------------------------------------------------------------------------------------------------------- parsing
@@ -109,7 +110,8 @@ def _parse_media(kind: str, part: JsonObject, native: Native) -> Media | None:
                 return None
             mime, data = data_of(url)
             medium = "image" if kind == "image_url" else "video"
-            return Media(medium, mime=mime, data=data, url=url if data is None else None, native=native)
+            detail = detail_of((object_or_none(inner) or {}).get("detail"))
+            return Media(medium, mime=mime, data=data, url=url if data is None else None, native=native, extra=detail)
         case "document_url" if isinstance(inner, str):
             mime, data = data_of(inner)
             name = string_or_none(part.get("document_name"))
@@ -210,18 +212,28 @@ def _render_media(media: Media, out: Spelling, kinds: frozenset[str]) -> JsonObj
         key = f"{media.kind}_url"
         default = "image/png" if media.kind == "image" else "video/mp4"
         url = media.url if media.data is None else data_url(media.mime or default, media.data)
-        return None if url is None else {"type": key, key: {"url": url}}
+        return None if url is None else {"type": key, key: {"url": url, **_detail(media, out)}}
     if out.dialect.flat_media:
         return _render_flat(media)
     data, mime = fetched(media, out.fetch)
     if data is None:
-        return None
+        held = media.kind == "document" and out.dialect.kindred_options and has_file(media)
+        return {"type": "file", "file": {"file_id": media.file_id}} if held else None
     if media.kind == "audio":
         form = AUDIO_FORMATS.get(mime or "")
         return None if form is None else {"type": "input_audio", "input_audio": {"data": data, "format": form}}
     mime = mime or "application/pdf"
     name = media.name or ("document.pdf" if mime == "application/pdf" else "document")
     return {"type": "file", "file": {"filename": name, "file_data": data_url(mime, data)}}
+
+
+def _detail(media: Media, out: Spelling) -> JsonObject:
+    detail = (media.extra or {}).get("detail")
+    if detail is None or not out.dialect.kindred_options or media.kind != "image":
+        return {}
+    if detail not in _DETAILS:
+        out.report.add("adjusted", f"a picture has no detail {detail} here: high is asked for", subject="detail")
+    return {"detail": detail if detail in _DETAILS else "high"}
 
 
 def _render_flat(media: Media) -> JsonObject | None:

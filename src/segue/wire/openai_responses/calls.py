@@ -27,6 +27,7 @@ from segue.wire.overlay import rewritten
 from segue.wire.tools import render_arguments_text
 
 __all__ = [
+    "ABORTED",
     "CALL_KEYS",
     "FUNCTIONS",
     "OUTPUTS",
@@ -50,6 +51,8 @@ CALL_KEYS = frozenset(
 _ANEW = frozenset({"type", "id", "call_id", "name", "namespace", "arguments", "input", "output"})
 # OAI-RESP-16
 OUTPUT_LIMIT = 10_485_760
+# What Codex writes after a kill for a call without an output; the real one may come behind it.
+ABORTED = "aborted"
 # OAI-RESP-19
 _NAMESPACE = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
@@ -139,6 +142,7 @@ def parse_output(item: JsonObject, reading: Reading, *, sound: bool) -> ToolResp
         structured=structured,
         error=row is not None and row.failed(item),
         is_complete=True,
+        outcome="interrupted" if item.get("output") == ABORTED and origin.raw_id in reading.crowded else None,
         hosted=hosted,
         origin=origin,
         native=Native(API, item, sound and lawful and (first or not hosted)),
