@@ -186,7 +186,8 @@ def _sayable(draft: Draft, block: Media) -> bool:
 
 
 def _unsupported(draft: Draft, block: Media | Opaque) -> Text:
-    label = TEXTS.unsupported.format(kind=block.kind)
+    approved = isinstance(block, Opaque) and block.origin.is_approval
+    label = TEXTS.approval_given if approved else TEXTS.unsupported.format(kind=block.kind)
     said = (block.name, block.url, block.file_id) if isinstance(block, Media) else (block.text,)
     draft.report.add("text", f"{block.kind} can't be said to {draft.demands.api}: told as text", subject=block.kind)
     return Text(" ".join([label, *(word for word in said if word)]))

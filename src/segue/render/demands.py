@@ -155,5 +155,7 @@ class TEXTS:
     system = "[system] {content}"
     reasoning = "[reasoning] {content}"
     hosted_call = "[{tool} was run by the provider: {arguments}]"
+    approval_asked = "[approval asked for {tool}: {arguments}]"
+    approval_given = "[answer to the request for approval]"
     hosted_result = "[result of {tool}, run by the provider] {content}"
     no_reasoning = "."

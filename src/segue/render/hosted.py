@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import msgspec
 
@@ -28,15 +29,18 @@ def hosted(draft: Draft) -> Draft:
             for block in message.blocks:
                 if isinstance(block, ToolResponse) and block.hosted:
                     results.setdefault(block.call_id, block)
-        return draft.with_messages(
-            part for message in draft.messages for part in _as_pairs(draft, message, abroad, results)
-        )
-    draft.report.add(
-        "text" if draft.policy.hosted == "text" else "dropped", f"{len(abroad)} tools that the provider ran"
-    )
-    return draft.map_blocks(
-        lambda _message, block: _hosted_text(draft, block) if _hosted_id(block) in abroad else [block]
-    )
+        called = {block.id for message in draft.messages for block in message.blocks if isinstance(block, ToolCall)}
+        pairs = _Pairs(abroad, results, called)
+        return draft.with_messages(part for message in draft.messages for part in _as_pairs(draft, message, pairs))
+    return draft.map_blocks(lambda _message, block: _told(draft, block) if _hosted_id(block) in abroad else [block])
+
+
+class _Pairs(NamedTuple):
+    """The calls that go abroad, the result of each that has one, and all calls there are."""
+
+    abroad: frozenset[str]
+    results: dict[str, Block]
+    called: set[str]
 
 
 def _ran_abroad(draft: Draft) -> frozenset[str]:
@@ -76,8 +80,12 @@ def _tool_of(block: Block) -> str:
     return (block.name or "") if isinstance(block, ToolCall | ToolResponse) else ""
 
 
-def _as_pairs(draft: Draft, message: Message, abroad: frozenset[str], results: dict[str, Block]) -> list[Message]:
-    """The message with its provider-run calls as calls like any other; cut after each result."""
+def _as_pairs(draft: Draft, message: Message, pairs: _Pairs) -> list[Message]:
+    """The message with its provider-run calls as calls like any other; cut after each result.
+
+    What asks for leave is no call, and what nothing called no result: they are told.
+    """
+    abroad, results, called = pairs
     if not any(_hosted_id(block) in abroad for block in message.blocks):
         return [message]
     if _loses_its_name(draft, message):
@@ -86,6 +94,8 @@ def _as_pairs(draft: Draft, message: Message, abroad: frozenset[str], results: d
     for block in message.blocks:
         if _hosted_id(block) not in abroad:
             blocks.append(block)
+        elif _asks_leave(block) or _hosted_id(block) not in called:
+            blocks += _told(draft, block)
         elif isinstance(block, ToolCall):
             call = msgspec.structs.replace(block, kind="function", native=None)
             draft.report.add("text", "a tool run by the provider is told as a call", call_id=call.id, subject=call.name)
@@ -99,12 +109,22 @@ def _as_pairs(draft: Draft, message: Message, abroad: frozenset[str], results: d
     return regrouped(message.holding(tuple(blocks)), said_in_reply)
 
 
-def _hosted_text(draft: Draft, block: Block) -> list[Block]:
+def _asks_leave(block: Block) -> bool:
+    return isinstance(block, ToolCall) and block.origin.is_approval
+
+
+def _told(draft: Draft, block: Block) -> list[Block]:
+    """In words, or not at all, as policy has it; either is reported."""
+    tool = _tool_of(block)
     if draft.policy.hosted == "drop":
+        draft.report.add("dropped", "a tool run by the provider: left out", call_id=_hosted_id(block), subject=tool)
         return []
+    what = "a request for approval" if _asks_leave(block) else "a tool run by the provider"
+    draft.report.add("text", f"{what} is told as text", call_id=_hosted_id(block), subject=tool)
     if isinstance(block, ToolCall):
         arguments = block.arguments_text or write_text(block.arguments)
-        return [Text(TEXTS.hosted_call.format(tool=draft.spell(block.name), arguments=arguments))]
+        text = TEXTS.approval_asked if _asks_leave(block) else TEXTS.hosted_call
+        return [Text(text.format(tool=draft.spell(block.name), arguments=arguments))]
     if isinstance(block, ToolResponse):
         return told_result(block, TEXTS.hosted_result.format(tool=draft.tool_name(block), content="").rstrip())
     return [block]
