@@ -8,7 +8,7 @@ from typing import Any
 from segue.canonical.jsontext import read_object
 from segue.conformance import apis, judge
 from segue.conformance.rule import Verdict
-from segue.errors import InputError
+from segue.errors import InputError, text_argument
 from segue.wire.detect import speaks_against
 
 __all__ = ["check"]
@@ -22,6 +22,8 @@ def check(
     `profile` names a server that speaks `openai-chat` with rules of its own, such as `vllm` or `groq`.
     A body that is not this API's at all is an `InputError`.
     """
+    text_argument(api, "api")
+    text_argument(model, "model", needed=False)
     if api not in apis():
         raise InputError(f"{api!r} is not a known API; known are {', '.join(apis())}", path="api")
     value, _ = read_object(body)

@@ -16,7 +16,7 @@ from segue.canonical.request import Options, Reply, Request, Tool
 from segue.carry import say
 from segue.convert import Body, parse_reply, policy_of
 from segue.declarations import parse_declaration
-from segue.errors import InputError
+from segue.errors import InputError, text_argument
 from segue.models import identify
 from segue.render.demands import TEXTS
 from segue.render.reasoning import remembering, sent_digest
@@ -109,7 +109,7 @@ class Conversation:
     def from_body(cls, body: Body, *, source: str | None = None) -> Conversation:
         """A conversation that goes on from a request body."""
         value, _ = read_object(body)
-        wire = find(source or detect_source(value), argument="source")
+        wire = find(detect_source(value) if source is None else source, argument="source")
         return cls._from_request(wire.parse_request(value))
 
     @classmethod
@@ -135,7 +135,8 @@ class Conversation:
     def add_reply(self, reply: Body | Reply, *, source: str | None = None) -> Reply:
         """Writes a model's answer down and gives it back with this conversation's ids in its calls."""
         if not isinstance(reply, Reply):
-            wire = find(source or _reply_source(read_object(reply)[0]), argument="source")
+            named = _reply_source(read_object(reply)[0]) if source is None else source
+            wire = find(named, argument="source")
             reply = parse_reply(wire, reply)
         self._settle_what_was_sent()
         blocks = reply.blocks
@@ -207,6 +208,8 @@ class Conversation:
         orphans: str = "text",
     ) -> Rendered:
         """The request that continues this conversation on the target."""
+        text_argument(model, "model", needed=False)
+        text_argument(tool_format, "tool_format")
         policy = policy_of(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans)
         wire = find(target, argument="target")
         report = Report()

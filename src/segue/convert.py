@@ -13,7 +13,7 @@ from segue.canonical.jsontext import read_object, write
 from segue.canonical.pairing import Pairer
 from segue.canonical.request import Reply, Request
 from segue.carry import Asked, carry
-from segue.errors import InputError, RemoteProtocolError
+from segue.errors import InputError, RemoteProtocolError, checked_profile, text_argument
 from segue.express import express
 from segue.models import identify
 from segue.render.demands import Policy
@@ -21,7 +21,7 @@ from segue.render.report import Report
 from segue.wire.base import Fetch, Projection, Wire
 from segue.wire.idmap import IdMap
 from segue.wire.names import NameMap, NameRule
-from segue.wire.profiles import profiled
+from segue.wire.profiles import PROFILES, profiled
 from segue.wire.registry import find
 from segue.wire.tools import free_text_back, strict_back
 
@@ -121,6 +121,10 @@ def convert(
     `source` None is told by the body's shape, then by its model's name. `model` is the target's; without one the
     body's own is kept at home and left out abroad. `profile` names a server that speaks openai-chat in its own way.
     """
+    text_argument(model, "model", needed=False)
+    text_argument(tool_format, "tool_format")
+    if fetch is not None and not callable(fetch):
+        raise InputError("a function that takes a URL was expected", path="fetch")
     target_wire = find(target, argument="target")
     asked = Asked(
         target=target_wire if profile is None else _with_profile(target_wire, profile),
@@ -140,8 +144,7 @@ def convert(
 
 
 def _with_profile(wire: Wire, profile: str) -> Wire:
-    if wire.name != "openai-chat":
-        raise InputError(f"{wire.name} has no profiles; servers that speak openai-chat have", path="profile")
+    checked_profile(profile, wire.name, PROFILES)
     return profiled(profile)
 
 

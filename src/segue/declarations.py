@@ -8,7 +8,7 @@ from typing import Any, cast, overload
 
 from segue.canonical.jsontext import plain, read, write
 from segue.canonical.request import Options, Request, Tool
-from segue.errors import InputError
+from segue.errors import InputError, text_argument
 from segue.models import identify
 from segue.render.demands import Policy
 from segue.render.report import Report
@@ -76,8 +76,9 @@ def convert_tools(
     `source` None is told by the shape of each; also what an MCP server lists is read. `model` is the target's.
     Names and schemas are made what the target takes, and the report says how.
     """
-    wire = find(_WIRE_OF_FORMAT.get(target, target), argument="target")
-    given = None if source is None else find(_WIRE_OF_FORMAT.get(source, source), argument="source")
+    wire = _wire_of(target, "target")
+    given = None if source is None else _wire_of(source, "source")
+    text_argument(model, "model", needed=False)
     value, surrogates = read(tools)
     listed: object = cast("dict[str, Any]", value).get("tools") if isinstance(value, dict) else value
     if not isinstance(listed, list):
@@ -88,6 +89,11 @@ def convert_tools(
     if surrogates:
         report.add("surrogate", f"{surrogates} escaped halves of a character became U+FFFD")
     return ConvertedTools(_declared(parsed, wire, model, report), report, wire.name)
+
+
+def _wire_of(name: str, argument: str) -> Wire:
+    text_argument(name, argument)
+    return find(_WIRE_OF_FORMAT.get(name, name), argument=argument)
 
 
 def parse_declaration(declaration: Mapping[str, Any], position: int) -> tuple[Tool, ...]:

@@ -12,7 +12,9 @@ Our fault and theirs are different branches: `except RemoteProtocolError` never 
 
 from __future__ import annotations
 
-__all__ = ["InputError", "ProjectionError", "RemoteProtocolError", "SegueError"]
+from collections.abc import Iterable
+
+__all__ = ["InputError", "ProjectionError", "RemoteProtocolError", "SegueError", "checked_profile", "text_argument"]
 
 
 class SegueError(Exception):
@@ -31,6 +33,23 @@ class InputError(SegueError):
         """The same error seen from one level further out."""
         separator = "" if not self.path or self.path.startswith("[") else "."
         return InputError(self.message, path=f"{prefix}{separator}{self.path}")
+
+
+def text_argument(value: object, argument: str, *, needed: bool = True) -> None:
+    """Refuses an argument of the caller's that is no string; None is one that was not given."""
+    if not isinstance(value, str) and (needed or value is not None):
+        raise InputError(f"a string was expected, not {type(value).__name__}", path=argument)
+
+
+def checked_profile(profile: object, api: str, known: Iterable[str], *, on: str = "openai-chat") -> None:
+    """Refuses a profile that is not one of the `known`, or of an API that has none; None is one that was not given."""
+    text_argument(profile, "profile", needed=False)
+    if profile is None:
+        return
+    if api != on:
+        raise InputError(f"{api} has no profiles; servers that speak {on} have", path="profile")
+    if profile not in (names := sorted(known)):
+        raise InputError(f"{profile!r} is not a known profile of {on}; known are {', '.join(names)}", path="profile")
 
 
 class ProjectionError(SegueError):

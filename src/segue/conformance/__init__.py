@@ -25,7 +25,7 @@ from segue.conformance.gemini.request import GeminiRequest
 from segue.conformance.openai_responses.request import ResponsesRequest
 from segue.conformance.rule import Book, Finding, Holds, Rule, Severity, Verdict, Violation
 from segue.conformance.values import is_object, kind, listed, quoted
-from segue.errors import InputError
+from segue.errors import InputError, checked_profile
 
 __all__ = [
     "Finding",
@@ -94,11 +94,5 @@ def unshowable(api: str, profile: str | None = None) -> Mapping[str, str]:
 def _book(api: str, profile: str | None = None) -> AnyBook:
     if api not in _BOOKS:
         raise InputError(f"no rules for the API {quoted(api)}; known are {listed(apis())}", path="api")
-    if profile is None:
-        return _BOOKS[api]
-    if api != openai_chat.BOOK.api:
-        raise InputError(f"{api} has no profiles; they belong to {openai_chat.BOOK.api}", path="profile")
-    if profile not in profiles.BOOKS:
-        known = ", ".join(profile_names())
-        raise InputError(f"{quoted(profile)} is not a known profile of {api}; known are {known}", path="profile")
-    return profiles.BOOKS[profile]
+    checked_profile(profile, api, profiles.BOOKS, on=openai_chat.BOOK.api)
+    return _BOOKS[api] if profile is None else profiles.BOOKS[profile]

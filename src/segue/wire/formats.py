@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from segue.errors import InputError
+from segue.errors import InputError, text_argument
 from segue.models import Model
 from segue.wire.base import Wire
 from segue.wire.idmap import IdScheme, kimi_scheme, mistral_scheme
@@ -39,6 +39,7 @@ TOOL_FORMATS: dict[str, ToolFormat] = {
 
 def scheme_for(wire: Wire, model: Model, tool_format: str, plain: Wire) -> IdScheme:
     """The id scheme to use: the user's choice where there is one. `plain` is the wire that dialects are spoken on."""
+    text_argument(tool_format, "tool_format")
     if tool_format == "auto":
         return wire.ids(model)
     form = TOOL_FORMATS.get(tool_format)

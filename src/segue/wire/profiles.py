@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from segue.errors import InputError
 from segue.models import Model
 from segue.render.demands import Demands
 from segue.wire.base import Wire
@@ -138,9 +137,7 @@ PROFILES: Mapping[str, Profile] = {
 @cache
 def profiled(name: str) -> Wire:
     """`openai-chat` as this server speaks it."""
-    profile = PROFILES.get(name)
-    if profile is None:
-        raise InputError(f"{name!r} is not a known profile; known are {', '.join(PROFILES)}", path="profile")
+    profile = PROFILES[name]
 
     def demands(model: Model) -> Demands:
         own = {"own_id": profile.ids(model).lawful}

@@ -8,7 +8,7 @@ from typing import Any
 from segue.canonical.blocks import Native
 from segue.canonical.request import Tool
 from segue.errors import InputError
-from segue.wire.anthropic.fields import JsonObject, needed_list, needed_object, object_or_none, text_or_none
+from segue.wire.anthropic.fields import JsonObject, kind_of, needed_list, needed_object, object_or_none, text_or_none
 from segue.wire.anthropic.items import API, own_fragment
 from segue.wire.base import Projection
 from segue.wire.overlay import unmodelled
@@ -29,8 +29,12 @@ def parse_tools(value: object) -> tuple[Tool, ...]:
 def _parse_tool(value: Any, path: str) -> Tool:
     tool = needed_object(value, path)
     name = text_or_none(tool.get("name"))
+    if name is None and tool.get("name") is not None:
+        raise InputError(f"a tool's name must be a string, not {kind_of(tool['name'])}", path=f"{path}.name")
     native = Native(API, tool)
     kind = tool.get("type")
+    if kind is not None and not isinstance(kind, str):
+        raise InputError(f"a tool's type must be a string, not {kind_of(kind)}", path=f"{path}.type")
     if kind not in (None, "custom"):
         return Tool(name or str(tool.get("mcp_server_name") or kind), kind="hosted", native=native)
     if name is None:

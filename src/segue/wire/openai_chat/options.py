@@ -1,6 +1,7 @@
 """What a request asks for beside its messages ⇄ canonical options.
 
-A value of the wrong type is not modelled: it stays in the native body and goes home as it came.
+A value of the wrong type is not modelled: it stays in the native body and goes home as it came. Only what rules of the
+history hang on (which tool, how much reasoning) must be what it should be.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from typing import Any, Literal, cast, get_args
 import msgspec
 
 from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, ToolChoice
+from segue.errors import InputError
 from segue.models import Model
 from segue.render.report import Report
 from segue.wire.effort import budget_of, effort_of
-from segue.wire.fields import flag_or_none, integer_or_none, number_or_none, object_or_none, string_or_none
+from segue.wire.fields import flag_or_none, integer_or_none, kind_of, number_or_none, object_or_none, string_or_none
 from segue.wire.names import NameRule
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, left_out
 
@@ -90,7 +92,12 @@ def _parse_choice(body: Mapping[str, Any]) -> ToolChoice | None:
         return ToolChoice("tool", name) if isinstance(name, str) else _parse_mode(old)
     choice = object_or_none(value)
     if choice is None:
-        return _parse_mode(value)
+        mode = _parse_mode(value)
+        if value is not None and mode is None:
+            raise InputError(f"one of {', '.join(_MODES)}, or an object, was expected", path="tool_choice")
+        return mode
+    if not isinstance(choice.get("type"), str):
+        raise InputError(f"a string was expected, not {kind_of(choice.get('type'))}", path="tool_choice.type")
     detail = object_or_none(choice.get(choice["type"])) if isinstance(choice.get("type"), str) else None
     if detail is None:
         return None
@@ -115,6 +122,8 @@ def _parse_mode(value: object) -> ToolChoice | None:
 
 
 def _parse_reasoning(body: Mapping[str, Any], dialect: ChatDialect) -> Reasoning | None:
+    if not isinstance(body.get("reasoning_effort"), str | None):
+        raise InputError(f"a string was expected, not {kind_of(body['reasoning_effort'])}", path="reasoning_effort")
     effort: Effort | None = next((known for known in _EFFORTS if known == body.get("reasoning_effort")), None)
     enabled: bool | None = False if effort == "none" else None
     budget: int | None = None
