@@ -14,7 +14,7 @@ from segue.canonical.history import History, Interaction, bound_to
 from segue.canonical.jsontext import plain, read_object, write
 from segue.canonical.request import Options, Reply, Request, Tool
 from segue.carry import say
-from segue.convert import Body, parse_reply, policy_of
+from segue.convert import Body, policy_of
 from segue.declarations import parse_declaration
 from segue.errors import InputError, text_argument
 from segue.models import identify
@@ -22,6 +22,7 @@ from segue.render.demands import TEXTS
 from segue.render.reasoning import remembering, sent_digest
 from segue.render.report import Report
 from segue.render.transcript import Transcript
+from segue.replies import parse_reply
 from segue.wire.base import Fetch
 from segue.wire.detect import detect_source
 from segue.wire.registry import WIRES, find

@@ -57,4 +57,23 @@ class ProjectionError(SegueError):
 
 
 class RemoteProtocolError(SegueError):
-    """A provider's reply or stream that is not what its API says."""
+    """A provider's reply or stream that is not what its API says, or its error.
+
+    Of an error body `message` is the provider's own sentence, `kind` and `code` what it calls the error, and `status`
+    the HTTP status that goes with it, where that can be told.
+    """
+
+    def __init__(
+        self,
+        said: str,
+        *,
+        status: int | None = None,
+        code: str | None = None,
+        kind: str | None = None,
+        message: str | None = None,
+    ) -> None:
+        super().__init__(said)
+        self.status = status
+        self.code = code
+        self.kind = kind
+        self.message = said if message is None else message

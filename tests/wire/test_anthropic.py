@@ -1095,7 +1095,7 @@ def test_stop_reasons(reason, finish):
         ({"finish": "filter"}, "refusal"),
         ({"finish": "pause"}, "pause_turn"),
         ({"finish": "tool_calls"}, "end_turn"),
-        ({"finish": "error"}, "end_turn"),
+        ({"finish": "error"}, "max_tokens"),
         ({"blocks": (CALL,)}, "tool_use"),
         ({"blocks": (CALL,), "finish": "length"}, "max_tokens"),
     ],

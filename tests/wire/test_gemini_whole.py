@@ -531,7 +531,7 @@ CALL = ToolCall("look", {"q": 1}, origin=Origin("anthropic", raw_id="toolu_1"))
         ({"finish": "length"}, "MAX_TOKENS", [{"text": "hi"}]),
         ({"finish": "filter", "blocks": ()}, "SAFETY", None),
         ({"finish": "error", "blocks": ()}, "OTHER", None),
-        ({"finish": "pause"}, "STOP", [{"text": "hi"}]),
+        ({"finish": "pause"}, "MAX_TOKENS", [{"text": "hi"}]),
         ({"blocks": ()}, "STOP", [{"text": ""}]),
         (
             {"blocks": (Thinking("hm", "sealed", origin=Origin("anthropic")), Text(""), CALL), "finish": "tool_calls"},

@@ -498,7 +498,6 @@ def test_options_and_tools() -> None:
             {"tool_choice": HOME["allowed tools"]["tool_choice"]},
             Options(tool_choice=ToolChoice("required", allowed=("read",))),
         ),
-        ({"tool_choice": 5}, Options()),
         ({"function_call": "none"}, Options(tool_choice=ToolChoice("none"))),
         ({"function_call": {"name": "f"}}, Options(tool_choice=ToolChoice("tool", "f"))),
         ({"max_tokens": 5, "stop": ["a"]}, Options(max_tokens=5, stop=("a",))),

@@ -832,7 +832,7 @@ def test_a_reply_from_abroad():
         ("stop", "completed", None),
         ("length", "incomplete", "max_output_tokens"),
         ("filter", "incomplete", "content_filter"),
-        ("pause", "completed", None),
+        ("pause", "incomplete", "max_output_tokens"),
         ("error", "failed", None),
     ],
 )

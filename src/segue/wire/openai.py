@@ -130,6 +130,17 @@ def fetched(media: Media, fetch: Fetch | None) -> tuple[str | None, str | None]:
 # -------------------------------------------------------------------------------------------------------------- errors
 
 _ERROR_KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+# What a code says where no status does: a reply that failed bears an error without one.
+_CODES = {
+    "server_error": 500,
+    "internal_error": 500,
+    "rate_limit_exceeded": 429,
+    "insufficient_quota": 429,
+    "invalid_api_key": 401,
+    "model_not_found": 404,
+    "invalid_prompt": 400,
+    "context_length_exceeded": 400,
+}
 
 
 def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
@@ -138,6 +149,7 @@ def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
     said = object_or_none(inner) or {"message": inner}
     message = said.get("message") or said.get("detail")
     code, param = said.get("code"), said.get("param")
+    status = status or _CODES.get(str(code), 0)
     usual = _ERROR_KINDS.get(status, "server_error" if status >= 500 else "invalid_request_error")
     return ApiError(
         status,

@@ -54,12 +54,17 @@ def render_arguments_text(call: ToolCall, report: Report) -> str:
 
 def free_text_back(call: ToolCall, custom_names: frozenset[str]) -> ToolCall:
     """A reply's call to a tool that the caller declared as free text, unwrapped again."""
-    if call.name not in custom_names or call.kind == "custom" or not isinstance(call.arguments, dict):
+    if call.name not in custom_names or call.kind == "custom":
         return call
-    arguments = cast("dict[str, Any]", call.arguments)
-    if set(arguments) != {FREE_TEXT} or not isinstance(arguments[FREE_TEXT], str):
-        return call
-    return msgspec.structs.replace(call, kind="custom", arguments=arguments[FREE_TEXT], native=None)
+    match call.arguments:
+        case {"input": str(text), **rest} if not rest:
+            said = text
+        case None if call.arguments_text is not None:
+            said = call.arguments_text
+        case arguments:
+            # Not what was declared, but the caller's tool takes free text and nothing else.
+            said = write_text(arguments)
+    return msgspec.structs.replace(call, kind="custom", arguments=said, arguments_text=None, native=None)
 
 
 def strict_back(call: ToolCall, strict: Mapping[str, Tool]) -> ToolCall:

@@ -106,8 +106,8 @@ class ChatDialect(Struct, frozen=True):
     """Whether `chat_template_kwargs` may switch thinking on."""
     sealed_reasoning: bool = False
     """Whether encrypted reasoning stands in `reasoning_details`, one entry a message, of its first call."""
-    error_finish: str = "stop"
-    """The reason to stop of a reply that broke off."""
+    error_finish: str | None = None
+    """The reason to stop of a reply that broke off, where there is a word for it."""
     flat_errors: bool = False
     """Whether errors stand in the body itself and not under `error`."""
     adjust: Callable[[Options, Model, Report], Options] = _as_given

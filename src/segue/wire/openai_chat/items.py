@@ -287,7 +287,7 @@ def _render_thoughts(
         entry = {"type": "reasoning.encrypted", "data": sealed, "id": calls[0]["id"], "index": 0}
         return {"reasoning_details": [entry]}
     if reasoning_key is not None:
-        return {reasoning_key: "\n".join(block.text for block in thoughts)}
+        return {reasoning_key: "\n".join(block.text for block in thoughts if block.text)}
     # OAI-CHAT-17, OAI-CHAT-22
     out.report.add("reasoning", f"{out.dialect.name} has no place for reasoning: left out")
     return {}
