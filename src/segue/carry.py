@@ -28,6 +28,7 @@ from segue.wire.registry import WIRES
 
 __all__ = ["Asked", "Carried", "Said", "carry", "say", "unsaid_finding", "unsaid_items"]
 
+_SHOWN = 64
 _SAYS_NOTHING: tuple[object, ...] = (None, [], {}, "", False)
 
 
@@ -119,12 +120,32 @@ def say(
         for call in calls_of(message):
             if call.kind != "hosted":
                 report.emitted_calls.append((call.id, ids.render(call.id)))
+                _report_repeated(call, wire, report)
+                if policy.ids == "auto" and call.native is not None and call.native.api == wire.name:
+                    _report_new_id(call, ids.render(call.id), report)
         for response in responses_of(message):
             if response.call_id in ids and not response.hosted:
                 report.emitted_results.append((response.call_id, ids.render(response.call_id)))
     for name, spelled in names.changed:
         report.add("name", f"the tool {name!r} is called {spelled!r} there", subject=name)
     return transcript, Said(body, ids, names, report)
+
+
+def _report_repeated(call: ToolCall, wire: Wire, report: Report) -> None:
+    """Abroad arguments are written anew, and of a key that stood twice the last one counts."""
+    key = (call.extra or {}).get("repeated")
+    if key is not None and (call.native is None or call.native.api != wire.name or not call.native.intact):
+        said = f"the key {key!r} stands twice in the arguments: the last one counts"
+        report.add("argument", said, call_id=call.id, subject=call.name)
+
+
+def _report_new_id(call: ToolCall, sent: str, report: Report) -> None:
+    """At home an id stays what it was, unless it is none there or stands for another call already."""
+    raw_id = call.origin.raw_id
+    if raw_id is not None and sent and sent != raw_id:
+        shown = raw_id if len(raw_id) <= _SHOWN else f"{raw_id[:_SHOWN]}…"
+        said = f"the id {shown!r} of a call is taken or none that the API knows: it is {sent!r} now"
+        report.add("id", said, call_id=call.id, subject=call.name)
 
 
 def _free_text_names(transcript: Transcript, rule: NameRule) -> set[str]:

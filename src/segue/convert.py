@@ -8,7 +8,7 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from segue.canonical.jsontext import read_object, write
+from segue.canonical.jsontext import read_object, refuse_twice, write
 from segue.canonical.request import Request
 from segue.carry import Asked, carry
 from segue.errors import InputError, checked_profile, text_argument
@@ -127,9 +127,11 @@ def convert(
         fetch=fetch,
     )
     if isinstance(body, bytes | bytearray) and (quick := express(given := bytes(body), asked)) is not None:
+        refuse_twice(given, quick.source.root)
         return Converted(quick.source, asked.target, quick.report, quick.names, data=quick.data, _given=given)
     value, surrogates = read_object(body)
     carried = carry(value, asked, surrogates=surrogates)
+    refuse_twice(body, carried.source.root)
     said = carried.said
     return Converted(carried.source, asked.target, said.report, said.names, body=said.body, _request=carried.request)
 

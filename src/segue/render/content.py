@@ -146,7 +146,9 @@ def _sayable(block: Media) -> bool:
 def _unsupported(draft: Draft, block: Media | Opaque) -> Text:
     label = TEXTS.unsupported.format(kind=block.kind)
     said = (block.name, block.url, block.file_id) if isinstance(block, Media) else (block.text,)
-    draft.report.add("text", f"{block.kind} can't be said to {draft.demands.api}: told as text", subject=block.kind)
+    known = (block.name or block.url or block.file_id) if isinstance(block, Media) else None
+    which = f"{block.kind} {known!r}" if known else block.kind
+    draft.report.add("text", f"{which} can't be said to {draft.demands.api}: told as text", subject=block.kind)
     return Text(" ".join([label, *(word for word in said if word)]))
 
 

@@ -51,6 +51,7 @@ __all__ = [
 
 PLACEHOLDER = "a placeholder for reasoning that is not to be had"
 _NOT_OWN = "reasoning of {whose} can't go to {api}: left out"
+_DAMAGED = "the signature of this reasoning of {whose} is none that {api} makes: left out"
 _DETACHED = "reasoning of {whose} without what was made with it: left out"
 _UNBOUND = "what came before this reasoning of {whose} has changed, and it is bound to that: left out"
 
@@ -64,7 +65,7 @@ def reasoning(draft: Draft) -> Draft:
         stays = {id(block) for block in _staying(draft, message)}
         blocks: list[Block] = []
         for block in message.blocks:
-            blocks += [block] if id(block) in stays else _told(draft, block, _NOT_OWN)
+            blocks += [block] if id(block) in stays else _told(draft, block, _why_not(draft, block))
         same = len(blocks) == len(message.blocks) and all(a is b for a, b in zip(blocks, message.blocks, strict=True))
         return message if same else message.holding(tuple(blocks))
 
@@ -147,11 +148,18 @@ def _says_something(block: Block) -> bool:
     return not isinstance(block, Thinking) and not (isinstance(block, Text) and not block.text)
 
 
+def _why_not(draft: Draft, block: Block) -> str:
+    return _DAMAGED if isinstance(block, Thinking) and _is_damaged(draft, block) else _NOT_OWN
+
+
+def _is_damaged(draft: Draft, block: Thinking) -> bool:
+    """GEM-18: a damaged signature is worse than none."""
+    own = block.origin.provider == draft.demands.provider
+    return own and bool(block.signature) and not re.fullmatch(draft.demands.own_signature, block.signature or "")
+
+
 def _is_own(draft: Draft, block: Thinking) -> bool:
-    if block.origin.provider != draft.demands.provider:
-        return False
-    # GEM-18: a damaged signature is worse than none.
-    if block.signature and not re.fullmatch(draft.demands.own_signature, block.signature):
+    if block.origin.provider != draft.demands.provider or _is_damaged(draft, block):
         return False
     if draft.demands.reasoning == "plain":
         return True

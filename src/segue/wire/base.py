@@ -75,3 +75,8 @@ class Wire:
     """The wire that a dialect is spoken on."""
     lane: Lane | None = None
     """How plain conversations are read and written without the long way."""
+
+    @property
+    def root(self) -> str:
+        """The key that a body's conversation stands under."""
+        return self.lane.key if self.lane is not None else "messages"

@@ -49,5 +49,8 @@ def scheme_for(wire: Wire, model: Model, tool_format: str, plain: Wire) -> IdSch
         )
     if wire.name not in form.wires:
         fitting = [name for name, other in TOOL_FORMATS.items() if wire.name in other.wires]
-        raise InputError(f"{tool_format!r} can't be put on {wire.name}; {', '.join(fitting)} can", path="tool_format")
+        raise InputError(
+            f"{wire.name} does not take the tool format {tool_format!r}; it takes {', '.join(fitting)}",
+            path="tool_format",
+        )
     return form.ids or plain.ids(model)

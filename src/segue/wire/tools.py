@@ -12,7 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from segue.canonical.blocks import ToolCall
-from segue.canonical.jsontext import write_text
+from segue.canonical.jsontext import repeated_key, write_text
 from segue.canonical.request import Tool
 from segue.render.report import Report
 from segue.wire.schema import without_forced_nulls
@@ -21,12 +21,20 @@ __all__ = [
     "as_function",
     "free_text_back",
     "object_schema",
+    "only_elsewhere",
     "render_arguments_object",
     "render_arguments_text",
+    "repeated",
     "strict_back",
 ]
 
 FREE_TEXT = "input"
+
+
+def repeated(text: object, value: object) -> dict[str, Any] | None:
+    """What is noted of a call in the text of whose arguments a key stands twice."""
+    key = repeated_key(text, value) if isinstance(text, str) and value else None
+    return None if key is None else {"repeated": key}
 
 
 def render_arguments_object(call: ToolCall, report: Report) -> dict[str, Any]:
@@ -75,6 +83,11 @@ def strict_back(call: ToolCall, strict: Mapping[str, Tool]) -> ToolCall:
     given = cast("dict[str, Any]", call.arguments)
     arguments = without_forced_nulls(given, tool.parameters)
     return call if arguments == given else msgspec.structs.replace(call, arguments=arguments, native=None)
+
+
+def only_elsewhere(tool: Tool) -> str:
+    """What is to be said of a tool that its own API alone defines."""
+    return f"{tool.name}: a tool that only its own API defines can't be declared here"
 
 
 def as_function(tool: Tool, report: Report) -> Tool:

@@ -13,7 +13,7 @@ from segue.wire.anthropic.items import API, own_fragment
 from segue.wire.base import Projection
 from segue.wire.overlay import unmodelled
 from segue.wire.schema import fitted_tool, rules
-from segue.wire.tools import as_function, object_schema
+from segue.wire.tools import as_function, object_schema, only_elsewhere
 
 __all__ = ["parse_tools", "render_tools"]
 
@@ -57,9 +57,7 @@ def render_tools(tools: Sequence[Tool], projection: Projection) -> list[JsonObje
         tool = as_function(given, projection.report)
         written = _render_tool(tool, projection)
         if written is None:
-            projection.report.add(
-                "tools", "a tool that only its own API defines can't be declared here", subject=tool.name
-            )
+            projection.report.add("tools", only_elsewhere(tool), subject=tool.name)
             continue
         name = written.get("name")
         # ANT-35: names are unique in a request

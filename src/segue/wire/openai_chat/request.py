@@ -26,7 +26,7 @@ from segue.wire.openai_chat.parts import PART_KEYS
 from segue.wire.overlay import laid_over
 from segue.wire.schema import fitted, fitted_format, fitted_tool
 from segue.wire.schema.rules import MISTRAL, OPENAI_STRICT
-from segue.wire.tools import as_function, object_schema
+from segue.wire.tools import as_function, object_schema, only_elsewhere
 
 __all__ = ["ITEM_KEYS", "body_keys", "parse_request", "render_request"]
 
@@ -206,7 +206,7 @@ def _lawful_tools(transcript: Transcript, out: Spelling) -> Sequence[Tool]:
     tools: list[Tool] = []
     for tool in transcript.tools:
         if tool.kind == "hosted" and (out.home(tool.native) is None or not out.dialect.hosted_tools):
-            out.report.add("tools", "a tool that only its own API defines can't be declared here", subject=tool.name)
+            out.report.add("tools", only_elsewhere(tool), subject=tool.name)
         else:
             tools.append(tool)
     if not out.dialect.custom_tools:
