@@ -88,9 +88,8 @@ def test_half_a_character_is_something_to_repair() -> None:
     body = b'{"model":"gpt-4.1","messages":[{"role":"user","content":"\\ud83d"}]}'
     ended = run("repair", "--api", "openai-chat", stdin=body)
     assert "nothing else to repair" in ended.err
-    assert (
-        "nothing else" not in run("repair", "--api", "openai-chat", stdin=json.dumps({"messages": [USER]}).encode()).err
-    )
+    lawful = json.dumps({"messages": [USER]}).encode()
+    assert "nothing else" not in run("repair", "--api", "openai-chat", stdin=lawful).err
 
 
 def test_an_id_that_could_not_stay_is_a_finding_at_home() -> None:

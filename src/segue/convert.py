@@ -14,6 +14,7 @@ from segue.carry import Asked, carry
 from segue.errors import InputError, checked_profile, text_argument
 from segue.express import express
 from segue.models import identify
+from segue.render.content import heard
 from segue.render.demands import Policy
 from segue.render.report import Report
 from segue.replies import caller_own, parse_reply, report_unsaid
@@ -80,6 +81,8 @@ class Converted:
         report = Report(target=wire.name)
         reply = parse_reply(self._target, data)
         report_unsaid(reply, wire, report)
+        if wire.name != self._target.name:
+            reply = msgspec.structs.replace(reply, blocks=tuple(heard(reply.blocks, report)))
         reply = caller_own(reply, request, self._names, custom_tools=wire.custom_tools)
         ids = IdMap(wire.ids(identify(request.model)), provider=wire.provider)
         names = NameMap(_ANY_NAME)

@@ -13,11 +13,10 @@ import msgspec
 
 from segue.canonical.blocks import Message, Native, Speaker, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.pairing import pair
-from segue.canonical.request import Request, ToolChoice
+from segue.canonical.request import Request
 from segue.errors import InputError
 from segue.models import identify
 from segue.render.demands import TEXTS
-from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.base import Projection
 from segue.wire.gemini.fields import (
@@ -33,11 +32,18 @@ from segue.wire.gemini.fields import (
 )
 from segue.wire.gemini.items import API, members_of, own_fragment, parse_parts, render_parts
 from segue.wire.gemini.keys import lawful
-from segue.wire.gemini.options import OPTION_KEYS, fit_choice, lay_options, parse_options, render_options
+from segue.wire.gemini.options import (
+    OPTION_KEYS,
+    fit_choice,
+    lay_options,
+    parse_options,
+    render_options,
+)
 from segue.wire.gemini.spelling import Spelling
 from segue.wire.gemini.tools import lay_tools, parse_tools, render_tools
 from segue.wire.gemini.traits import DEFAULT_MODEL
 from segue.wire.schema import fitted_format, rules
+from segue.wire.tools import declared_choice
 
 __all__ = ["BODY_KEYS", "parse_request", "render_request"]
 
@@ -159,20 +165,6 @@ def _parse_system(value: Any, path: str) -> tuple[Text, ...]:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def _known_choice(transcript: Transcript, report: Report) -> ToolChoice | None:
-    """GEM-23: a choice among functions that are declared."""
-    choice = transcript.options.tool_choice
-    declared = {tool.name for tool in transcript.tools}
-    if choice is None or not declared or declared.issuperset(choice.allowed or ([choice.name] if choice.name else [])):
-        return choice
-    if choice.mode == "tool":
-        report.add("adjusted", f"tool_choice is left out: {choice.name!r} is not declared", subject="tool_choice")
-        return None
-    allowed = tuple(name for name in choice.allowed or () if name in declared)
-    report.add("adjusted", "tool_choice names functions that are not declared: left out", subject="tool_choice")
-    return msgspec.structs.replace(choice, allowed=allowed or None)
-
-
 def render_request(transcript: Transcript, projection: Projection) -> JsonObject:
     model = identify(transcript.model or DEFAULT_MODEL)
     out = Spelling(projection, model, new_ids=transcript.policy.ids == "canonical")
@@ -190,8 +182,9 @@ def render_request(transcript: Transcript, projection: Projection) -> JsonObject
     if tools:
         body["tools"] = tools
     form = fitted_format(transcript.options.response_format, rules.GEMINI, projection.report)
-    choice = _known_choice(transcript, projection.report)
-    options = msgspec.structs.replace(transcript.options, response_format=form, tool_choice=choice)
+    functions = frozenset(tool.name for tool in transcript.tools if tool.kind != "hosted")
+    options = declared_choice(transcript.options, functions, projection.report)
+    options = msgspec.structs.replace(options, response_format=form)
     return body | render_options(options, model, projection.report, declared=bool(tools), spell=projection.names.render)
 
 
