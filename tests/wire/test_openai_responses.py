@@ -956,7 +956,7 @@ def test_garbage_from_the_provider_is_its_fault(garbage):
 def test_bodies_are_told_by_their_shape():
     assert all(detect_source(one) == API for one in BODIES.values())
     assert detect_source({"input": []}) == API
-    with pytest.raises(InputError, match="`messages` or `input`"):
+    with pytest.raises(InputError, match="`messages`, `input` or `contents`"):
         detect_source({"model": "gpt-5"})
     chat = {"messages": [{"role": "tool", "tool_call_id": "x", "content": "y"}]}
     assert speaks_against(chat, API) == "openai-chat"
@@ -986,7 +986,7 @@ def test_a_conversation_goes_on_through_this_api():
 def test_the_row_of_the_registry():
     (row,) = [row for row in segue.formats() if row.name == API]
     assert (row.provider, row.tool_format, row.default_model) == ("openai", "openai", "gpt-5.6-terra")
-    with pytest.raises(InputError, match="openai can"):
+    with pytest.raises(InputError, match="it takes openai"):
         home(body(user()), tool_format="kimi")
     assert home(body(user()), tool_format="openai").body == body(user())
 
