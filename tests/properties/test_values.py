@@ -75,6 +75,7 @@ def _tooled(**changes: Any) -> Any:
         ("anthropic", _tooled(type="bash_20250124", name=[]), "tools[0].name"),
         ("anthropic", _tooled(type=5, name="bash"), "tools[0].type"),
         ("anthropic", _search(tool_use_id=None), "messages[1].content[1].tool_use_id"),
+        ("anthropic", _search(tool_use_id=""), "messages[1].content[1].tool_use_id"),
         ("anthropic", _search(encrypted_content=-1), "messages[1].content[1].content[0].encrypted_content"),
         (
             "gemini",
@@ -94,6 +95,13 @@ def test_the_place_of_a_wrong_value_is_named(api: str, body: Any, path: str) -> 
     assert raised.value.path == path
     with pytest.raises(segue.InputError):
         segue.repair(body, api)
+
+
+def test_a_budget_below_nothing_is_no_reasoning() -> None:
+    body = {"messages": [{"role": "user", "content": "a"}], "enable_thinking": True, "thinking_budget": -1}
+    for model in ("gpt-5.1", "gpt-5", None):
+        made = segue.convert(body, source="qwen", target="openai-responses", model=model).body
+        assert made.get("reasoning", {}).get("effort") in ("none", None)
 
 
 def test_a_search_as_the_server_gave_it_stays() -> None:

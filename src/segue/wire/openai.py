@@ -106,6 +106,9 @@ def _switched_off(options: Options, model: Model, report: Report) -> Options:
 
 def _with_effort(options: Options, asked: Reasoning, model: Model, report: Report) -> Options:
     effort = asked.effort or (None if asked.budget is None else effort_of(asked.budget))
+    if effort == "none":
+        off = msgspec.structs.replace(asked, enabled=False, effort=effort, budget=None)
+        return _switched_off(msgspec.structs.replace(options, reasoning=off), model, report)
     unasked = reasons(model) and not (is_gpt(model) and model.at_least(5, 1))
     if effort is None and asked.enabled and not asked.adaptive and not unasked:
         report.add("adjusted", "reasoning is switched on by an effort here: medium is asked for", subject="reasoning")

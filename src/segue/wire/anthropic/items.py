@@ -175,7 +175,8 @@ def _in_result(block: Block) -> Block:
 
 def _parse_hosted_result(block: JsonObject, model: str | None) -> Block:
     # ANT-09: which call it is of, only the block says.
-    _needed_text(block, "tool_use_id")
+    if not _needed_text(block, "tool_use_id"):
+        raise InputError("the id of a call was expected, not an empty string", path="tool_use_id")
     content: Any = block.get("content")
     if block["type"] == "web_search_tool_result" and isinstance(content, list):
         _look_into_searched(cast("list[object]", content))
