@@ -140,14 +140,23 @@ def _in_result(draft: Draft, response: ToolResponse) -> tuple[ToolResponse, list
 
 def _sayable(block: Media) -> bool:
     """Whether anyone but the API that holds the file could be given this."""
-    return block.data is not None or block.url is not None
+    if block.data is not None or block.url is None or not block.url.startswith("data:"):
+        return bool(block.data or block.url)
+    # RFC 2397: without a type it is plain text, which no picture is.
+    head, _, payload = block.url.removeprefix("data:").partition(",")
+    return bool(payload and (head or block.kind == "document"))
 
 
 def _unsupported(draft: Draft, block: Media | Opaque) -> Text:
     label = TEXTS.unsupported.format(kind=block.kind)
-    said = (block.name, block.url, block.file_id) if isinstance(block, Media) else (block.text,)
+    said = (block.name, _address(block), block.file_id) if isinstance(block, Media) else (block.text,)
     draft.report.add("text", f"{block.kind} can't be said to {draft.demands.api}: told as text", subject=block.kind)
     return Text(" ".join([label, *(word for word in said if word)]))
+
+
+def _address(block: Media) -> str | None:
+    """Where it is to be found; a `data:` URL is no place."""
+    return None if block.url is not None and block.url.startswith("data:") else block.url
 
 
 def empties(draft: Draft) -> Draft:

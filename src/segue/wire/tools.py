@@ -15,11 +15,12 @@ from segue.canonical.blocks import ToolCall
 from segue.canonical.jsontext import write_text
 from segue.canonical.request import Tool
 from segue.render.report import Report
-from segue.wire.schema import without_forced_nulls
+from segue.wire.schema import SchemaRules, fitted, without_forced_nulls
 
 __all__ = [
     "as_function",
     "free_text_back",
+    "lawful_schema",
     "object_schema",
     "render_arguments_object",
     "render_arguments_text",
@@ -96,3 +97,11 @@ def object_schema(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
     if "type" not in parameters:
         return {"type": "object", **parameters}
     return {"type": "object", "properties": {"value": dict(parameters)}, "required": ["value"]}
+
+
+def lawful_schema(tool: Tool, rules: SchemaRules, report: Report) -> dict[str, Any]:
+    """The schema as its own API wrote it where that is one of an object, else as one that is; a change is reported."""
+    given = tool.parameters
+    if not given or given.get("type") == "object":
+        return object_schema(given)
+    return fitted(given, rules, report, subject=tool.name)

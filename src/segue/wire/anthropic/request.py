@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from segue.canonical.blocks import Block, Message, Native, Speaker, Text, ToolResponse
 from segue.canonical.pairing import pair
-from segue.canonical.request import Request
+from segue.canonical.request import Options, Request
 from segue.errors import InputError
 from segue.models import identify
 from segue.render.demands import TEXTS
@@ -118,8 +120,9 @@ def render_request(transcript: Transcript, projection: Projection) -> JsonObject
         return _render_at_home(transcript, projection, messages, tools)
     body: JsonObject = {"model": transcript.model} if transcript.model else {}
     model = identify(transcript.model or DEFAULT_MODEL)
+    options = _with_declared_choice(transcript.options, tools, projection)
     fields = render_options(
-        lawful_options(transcript.options, model, projection.report),
+        lawful_options(options, model, projection.report),
         model,
         projection.report,
         declared=bool(tools),
@@ -135,6 +138,18 @@ def render_request(transcript: Transcript, projection: Projection) -> JsonObject
     if tools:
         body["tools"] = tools
     return body | fields
+
+
+def _with_declared_choice(options: Options, tools: list[JsonObject], projection: Projection) -> Options:
+    """The options without a choice of a tool that is not there."""
+    choice = options.tool_choice
+    if not tools or choice is None or choice.mode != "tool" or choice.name is None:
+        return options
+    if any(tool.get("name") == projection.names.render(choice.name) for tool in tools):
+        return options
+    why = f"the tool {choice.name} is not declared"
+    projection.report.add("adjusted", f"`tool_choice` is left out: {why}", subject="tool_choice")
+    return replace(options, tool_choice=None)
 
 
 def render_message(message: Message, projection: Projection) -> JsonObject:
