@@ -168,7 +168,9 @@ def fit_reasoning(options: Options, report: Report, thinks: Literal["never", "as
     if asked is None or thinks == "asked":
         return options
     if is_off(asked) == (thinks == "never"):
-        if thinks == "always" and (asked.effort is not None or asked.budget is not None):
+        # Such a model thinks as much as it can.
+        measured = asked.effort not in (None, "high") or (asked.effort is None and asked.budget is not None)
+        if thinks == "always" and measured:
             return left_out(options, report, "this model always thinks, without a measure", "reasoning")
         return msgspec.structs.replace(options, reasoning=None)
     why = "this model does not think" if thinks == "never" else "this model always thinks"
