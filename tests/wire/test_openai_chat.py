@@ -769,6 +769,7 @@ def test_options_from_abroad() -> None:
         "top_k",
         "temperature",
         "stop",
+        "reasoning",
     ]
 
 
