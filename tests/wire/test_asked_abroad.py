@@ -166,13 +166,14 @@ CHOICES = [
 ]
 
 
-@pytest.mark.parametrize("target", [target for target in TARGETS if target != "gemini"])
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("source", "body"), CHOICES)
 def test_a_tool_that_is_not_declared_is_not_forced(source: str, body: dict[str, Any], target: str) -> None:
     if source == target:
         return
     made = segue.convert(body, target=target, source=source)
     assert "tool_choice" not in made.body
+    assert "toolConfig" not in made.body
     assert any("is not declared" in line for line in told(made, "adjusted"))
 
 
@@ -252,6 +253,9 @@ def test_at_home_such_arguments_stay(target: str) -> None:
 
 
 def test_kimi_is_given_no_addresses() -> None:
+    film = {"type": "video_url", "video_url": {"url": "https://e.example/a.mp4"}}
+    seen = segue.convert(chat({"role": "user", "content": [film]}), target="kimi").body
+    assert seen["messages"][0]["content"] == "[video not supported here] https://e.example/a.mp4"
     picture = {"type": "image_url", "image_url": {"url": "https://e.example/a.png"}}
     body = chat({"role": "user", "content": [picture]})
     made = segue.convert(body, target="kimi")
@@ -287,7 +291,9 @@ def test_a_picture_without_a_picture_is_told_as_text(target: str, url: str) -> N
 def test_a_file_has_a_name_that_tells_its_type(title: str | None, mime: str, expected: str, target: str) -> None:
     document = {"type": "document", "source": {"type": "base64", "media_type": mime, "data": PDF}}
     body = claude(messages=[{"role": "user", "content": [{**document, "title": title} if title else document]}])
-    assert f'"filename":"{expected}"' in segue.convert(body, target=target).data.decode()
+    made = segue.convert(body, target=target)
+    assert f'"filename":"{expected}"' in made.data.decode()
+    assert not made.report.of("dropped")
 
 
 @pytest.mark.parametrize(

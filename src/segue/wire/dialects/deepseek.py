@@ -13,6 +13,7 @@ from segue.wire.idmap import prefix_scheme
 from segue.wire.openai_chat import make_wire
 from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning
 from segue.wire.schema import rules as schema_rules
+from segue.wire.users import fit_user
 
 __all__ = ["DEEPSEEK"]
 
@@ -50,6 +51,7 @@ def _demands(model: Model) -> Demands:
 
 
 def _adjusted(options: Options, model: Model, report: Report) -> Options:
+    options = fit_user(options, r"[a-zA-Z0-9_-]{1,512}", report)
     return fit_reasoning(options, report, "always" if model.line in ("r1", "reasoner") else "asked")
 
 
@@ -70,6 +72,7 @@ DEEPSEEK = make_wire(
         stop_limit=16,
         empty_tools=False,
         hosted_tools=False,
+        option_keys={"user": "user_id"},
         schemas=schema_rules.DEEPSEEK,
         adjust=_adjusted,
     )

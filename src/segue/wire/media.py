@@ -1,12 +1,17 @@
-"""Names of files and types of sounds, where an API says one and leaves the other to be told from it."""
+"""What wires share when they say pictures, sounds and files."""
 
 from __future__ import annotations
 
 import re
 from base64 import b64decode
 from binascii import Error
+from collections.abc import Mapping
+from typing import Any, cast
 
-__all__ = ["file_name", "sound_type"]
+from segue.canonical.blocks import Media
+from segue.render.report import Report
+
+__all__ = ["file_name", "report_lost_name", "sound_type"]
 
 _EXTENSIONS = {
     "application/pdf": "pdf",
@@ -28,6 +33,22 @@ _EXTENSIONS = {
 }
 # A title may well end in a number (`Release 1.2`), which no file is known by.
 _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}\Z")
+
+
+def report_lost_name(media: Media, said: Mapping[str, Any], report: Report) -> None:
+    """Writes down that the name of a file is not in what is said of it."""
+    if media.name and not _holds(said, media.name):
+        report.add("dropped", f"the name of {media.kind} content has no place here", subject=media.name)
+
+
+def _holds(said: Mapping[str, Any], name: str) -> bool:
+    """Whether one of the texts in here is the name, or tells it."""
+    for key, value in said.items():
+        if value == name or (key in ("text", "filename") and isinstance(value, str) and name in value):
+            return True
+        if isinstance(value, dict) and _holds(cast("dict[str, Any]", value), name):
+            return True
+    return False
 
 
 def file_name(name: str | None, mime: str) -> str:
