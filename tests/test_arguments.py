@@ -56,10 +56,6 @@ def test_none_is_no_model_name() -> None:
         segue.detect(None)  # pyright: ignore[reportArgumentType]
 
 
-def _convert_to(body: Any, api: str, profile: str) -> Any:
-    return segue.convert(body, target=api, profile=profile)
-
-
 def test_an_unknown_profile_is_told_in_the_same_words_everywhere() -> None:
     told: list[str] = []
     for call in (

@@ -12,7 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from segue.canonical.blocks import Block, Media, Message, Opaque, Text, ToolCall, ToolResponse, calls_of, responses_of
-from segue.canonical.request import Request
+from segue.canonical.request import Request, Tool
 from segue.errors import InputError
 from segue.models import identify
 from segue.render.demands import Policy
@@ -26,10 +26,26 @@ from segue.wire.idmap import IdMap
 from segue.wire.names import NameMap, NameRule
 from segue.wire.registry import WIRES
 
-__all__ = ["Asked", "Carried", "Said", "carry", "say", "unsaid_finding", "unsaid_items"]
+__all__ = [
+    "MCP",
+    "Asked",
+    "Carried",
+    "Said",
+    "carry",
+    "say",
+    "unsaid_finding",
+    "unsaid_items",
+    "unsaid_of_tools",
+]
+
+MCP = "mcp"
+"""Whose declarations these are, where a server listed them: no API's own."""
+MCP_KEYS = frozenset({"name", "description", "inputSchema"})
 
 _SHOWN = 64
 _SAYS_NOTHING: tuple[object, ...] = (None, [], {}, "", False)
+# Keys that ask for something just by being there.
+_ASKS_BARE = frozenset({"web_search_options"})
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -82,7 +98,9 @@ def carry(value: Mapping[str, Any], asked: Asked, *, surrogates: int = 0) -> Car
         report.add("surrogate", f"{surrogates} escaped halves of a character became U+FFFD")
     model = asked.model
     if model is None:
-        model = request.model if source is target else None
+        # The provider's other API serves the same models; a server with a profile is not the provider.
+        kindred = source.provider == target.provider and WIRES.get(target.name) is target
+        model = request.model if source is target or kindred else None
         if model is None and request.model is not None:
             said = f"the model {request.model!r} is not one of {target.name}: left out"
             report.add("model", said, subject=request.model)
@@ -193,7 +211,7 @@ def _report_unsaid(request: Request, target: Wire, report: Report) -> None:
 
 
 def unsaid_items(request: Request, target: Wire) -> dict[str, int]:
-    """For each such key the number of messages and blocks that have it and say something with it."""
+    """For each such key the number of messages, blocks and tools that have it and say something with it."""
     unsaid: Counter[str] = Counter()
     items = [item for message in request.messages for item in (message, *message.blocks) if not _told_otherwise(item)]
     for item in (*request.system, *items):
@@ -205,7 +223,21 @@ def unsaid_items(request: Request, target: Wire) -> dict[str, int]:
             if known.issuperset(native.fragment) and not (isinstance(item, Text) and "content" in native.fragment):
                 continue
             unsaid.update(key for fragment in _fragments(item) for key in _unknown(fragment, known))
+    unsaid.update(unsaid_of_tools(request.tools, target))
     return {key: unsaid[key] for key in sorted(unsaid)}
+
+
+def unsaid_of_tools(tools: Iterable[Tool], target: Wire) -> Counter[str]:
+    """The same for declarations, also for those that an MCP server lists."""
+    unsaid: Counter[str] = Counter()
+    for tool in tools:
+        native = tool.native
+        if native is None or native.api == target.name or tool.kind == "hosted":
+            continue
+        known = MCP_KEYS if native.api == MCP else WIRES[native.api].tool_keys if native.api in WIRES else None
+        if known is not None:
+            unsaid.update(_unknown(native.fragment, known))
+    return unsaid
 
 
 def _media_of(item: Message | Block) -> Iterator[Media]:
@@ -236,7 +268,7 @@ def _unknown(fragment: Mapping[str, Any], known: frozenset[str]) -> Iterable[str
 
 def _unknown_keys(fragment: Mapping[str, Any], known: frozenset[str]) -> Iterator[str]:
     for key, value in fragment.items():
-        if key in known or value in _SAYS_NOTHING:
+        if key in known or (value in _SAYS_NOTHING and not (value == {} and key in _ASKS_BARE)):
             continue
         inner = frozenset(name.removeprefix(f"{key}.") for name in known if name.startswith(f"{key}."))
         if inner and isinstance(value, dict):

@@ -221,7 +221,8 @@ class Conversation:
             for response in entry.evidence:
                 report.add("dedupe", f"another result, {state_of(response)}: kept as evidence", call_id=call_id)
         request = msgspec.structs.replace(self._request, messages=messages)
-        if model is None and request.native is not None and request.native.api == target:
+        source = WIRES.get(request.native.api) if request.native is not None else None
+        if model is None and source is not None and source.provider == wire.provider:
             model = request.model
         transcript, said = say(request, wire, report, policy, model=model, tool_format=tool_format, fetch=fetch)
         self._sent = transcript if identify(model).family else None

@@ -51,6 +51,7 @@ def test_a_call_that_gemini_spoiled_is_no_end(source: str, expected: Any) -> Non
     given = {"candidates": [{"index": 0, "finishReason": "MALFORMED_FUNCTION_CALL"}], "modelVersion": "gemini-2.5-pro"}
     assert FINISHES[source](converted.reply(given)) == expected
     assert ("adjusted", "finish") in _told(converted)
+    assert converted.reply_report is not None
     assert "MALFORMED_FUNCTION_CALL" in converted.reply_report.findings[0].message
 
 

@@ -69,6 +69,8 @@ class Wire:
     """The keys of a body that canonical fields speak for; any other goes home only."""
     item_keys: frozenset[str]
     """The same for messages, blocks and calls."""
+    tool_keys: frozenset[str]
+    """The same for declarations of functions and free-text tools."""
     custom_tools: bool = False
     """Whether calls with free text exist there."""
     kindred: Mapping[str, str] = field(default_factory=dict[str, str])

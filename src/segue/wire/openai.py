@@ -23,6 +23,7 @@ __all__ = [
     "AUDIO_FORMATS",
     "AUDIO_TYPES",
     "KINDRED",
+    "TOOL_KEYS",
     "data_of",
     "data_url",
     "detail_of",
@@ -37,6 +38,7 @@ __all__ = [
     "reasons",
     "render_error",
     "render_kindred",
+    "with_effort",
 ]
 
 
@@ -121,12 +123,29 @@ def _with_effort(options: Options, asked: Reasoning, model: Model, report: Repor
     return msgspec.structs.replace(options, reasoning=msgspec.structs.replace(asked, effort=nearest))
 
 
+def with_effort(options: Options, report: Report) -> Options:
+    """The options with a budget said as an effort, where there is no word for tokens."""
+    asked = options.reasoning
+    if asked is None or asked.budget is None or asked.effort is not None or asked.enabled is False:
+        return options
+    effort = effort_of(asked.budget)
+    report.add("adjusted", f"a budget of {asked.budget} tokens is said as effort {effort}", subject="reasoning")
+    return msgspec.structs.replace(options, reasoning=msgspec.structs.replace(asked, effort=effort))
+
+
 def _efforts(model: Model) -> tuple[Effort, ...]:
     if not is_gpt(model):
         return _STEPS[1:4]
     if not model.at_least(5, 1):
         return _STEPS[:4]
     return _STEPS[1:] if model.at_least(5, 6) else _STEPS[1:5] if model.at_least(5, 2) else _STEPS[1:4]
+
+
+# --------------------------------------------------------------------------------------------------------------- tools
+
+# All in one object, or under a key of their kind, as the two APIs have it.
+_DETAILS = frozenset({"name", "description", "parameters", "strict", "format"})
+TOOL_KEYS = _DETAILS | {"type"} | {f"{kind}.{key}" for kind in ("function", "custom") for key in _DETAILS}
 
 
 # ------------------------------------------------------------------------------------------------------------- options

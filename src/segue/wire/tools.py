@@ -15,12 +15,13 @@ from segue.canonical.blocks import ToolCall
 from segue.canonical.jsontext import repeated_key, write_text
 from segue.canonical.request import Options, Tool
 from segue.render.report import Report
-from segue.wire.schema import without_forced_nulls
+from segue.wire.schema import SchemaRules, fitted, without_forced_nulls
 
 __all__ = [
     "as_function",
     "declared_choice",
     "free_text_back",
+    "lawful_schema",
     "object_schema",
     "only_elsewhere",
     "render_arguments_object",
@@ -115,6 +116,14 @@ def object_schema(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
     if "type" not in parameters:
         return {"type": "object", **parameters}
     return {"type": "object", "properties": {"value": dict(parameters)}, "required": ["value"]}
+
+
+def lawful_schema(tool: Tool, rules: SchemaRules, report: Report) -> dict[str, Any]:
+    """The schema as its own API wrote it where that is one of an object, else as one that is; a change is reported."""
+    given = tool.parameters
+    if not given or given.get("type") == "object":
+        return object_schema(given)
+    return fitted(given, rules, report, subject=tool.name)
 
 
 def declared_choice(options: Options, declared: Collection[str], report: Report) -> Options:

@@ -13,11 +13,11 @@ from segue.wire.base import Projection
 from segue.wire.fields import JsonObject, kind_of, list_of, object_of, object_or_none, string_or_none
 from segue.wire.overlay import unmodelled
 from segue.wire.schema import fitted_tool, rules
-from segue.wire.tools import as_function, object_schema, only_elsewhere
+from segue.wire.tools import as_function, lawful_schema, only_elsewhere
 
-__all__ = ["parse_tools", "render_tools"]
+__all__ = ["TOOL_KEYS", "parse_tools", "render_tools"]
 
-_MODELLED = frozenset({"type", "name", "description", "input_schema", "strict"})
+TOOL_KEYS = frozenset({"type", "name", "description", "input_schema", "strict"})
 
 
 def parse_tools(value: object) -> tuple[Tool, ...]:
@@ -79,12 +79,13 @@ def _render_tool(tool: Tool, projection: Projection) -> JsonObject | None:
     if own is not None:
         if lawful and name == own.get("name"):
             return own
-        return {**own, "name": name, "input_schema": tool.parameters if lawful else object_schema(tool.parameters)}
+        schema = tool.parameters if lawful else lawful_schema(tool, rules.ANTHROPIC, projection.report)
+        return {**own, "name": name, "input_schema": schema}
     written: JsonObject = {"name": name}
     if tool.description is not None:
         written["description"] = tool.description
     # All strict tools of a request share a narrow limit of unions and optional keys: none is made strict here.
     written["input_schema"], _ = fitted_tool(tool, rules.ANTHROPIC, projection.report)
     if tool.native is not None and tool.native.api == API:
-        written |= unmodelled(tool.native.fragment, _MODELLED)
+        written |= unmodelled(tool.native.fragment, TOOL_KEYS)
     return written

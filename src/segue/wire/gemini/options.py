@@ -125,6 +125,9 @@ def _parse_format(config: JsonObject) -> ResponseFormat | None:
     match mime:
         case "application/json":
             return ResponseFormat("json") if schema is None else ResponseFormat("schema", schema)
+        case "text/x.enum" if schema is not None:
+            # A bare word and no JSON. Only here is there a word for it: elsewhere it is no object, and left out.
+            return ResponseFormat("schema", schema)
         case "text/plain":
             return ResponseFormat("text")
         case _:

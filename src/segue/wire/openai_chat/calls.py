@@ -147,8 +147,9 @@ def render_call(call: ToolCall, out: Spelling) -> JsonObject:
 def _argument_text(call: ToolCall, out: Spelling) -> str:
     form = out.dialect.arguments
     broken = call.arguments is None and call.arguments_text is not None
-    # QWEN-03, COMP-09, COMP-14, COMP-17
-    if (form == "json" and broken) or (form == "object" and not isinstance(call.arguments, dict)):
+    # OAI-CHAT-10, QWEN-03, COMP-09, COMP-14, COMP-17
+    refused = form == "json" or not out.dialect.broken_arguments
+    if (refused and broken) or (form == "object" and not isinstance(call.arguments, dict)):
         return write_text(render_arguments_object(call, out.report))
     return render_arguments_text(call, out.report)
 

@@ -18,7 +18,7 @@ from segue.render.report import Report
 from segue.wire.effort import budget_of, effort_of
 from segue.wire.fields import flag_or_none, integer_or_none, kind_of, number_or_none, object_or_none, string_or_none
 from segue.wire.names import NameRule
-from segue.wire.openai import parse_kindred, render_kindred
+from segue.wire.openai import parse_kindred, render_kindred, with_effort
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, left_out
 
 __all__ = ["keys_of", "lawful_options", "parse_options", "render_kindred_options", "render_options"]
@@ -174,6 +174,7 @@ def lawful_options(
     choice = options.tool_choice
     if choice is not None and choice.mode == "tool" and choice.name not in declared:
         options = left_out(options, report, f"the tool {choice.name} is not declared", "tool_choice")
+    options = _with_sayable_choice(options, dialect, declared, report)
     unnamed = [field for field, key in _plain_keys(dialect).items() if key is None]
     options = left_out(options, report, f"{dialect.name} has no such option", *unnamed)
     if options.temperature is not None and options.temperature > dialect.max_temperature:
@@ -183,10 +184,24 @@ def lawful_options(
         report.add("adjusted", f"only {dialect.stop_limit} stop sequences are taken here", subject="stop")
         options = msgspec.structs.replace(options, stop=options.stop[: dialect.stop_limit])
     options = dialect.adjust(options, model, report)
+    if dialect.reasoning_option in ("effort", "graded"):
+        options = with_effort(options, report)
     asked = options.reasoning
     if asked is not None and asked.adaptive and asked.effort is None and dialect.reasoning_option == "effort":
         report.add("adjusted", "how much to think can't be left to the model here: not said", subject="reasoning")
     return options
+
+
+def _with_sayable_choice(options: Options, dialect: ChatDialect, declared: frozenset[str], report: Report) -> Options:
+    """Where the target can't be told to call just any tool: the only one there is, else none is forced."""
+    choice = options.tool_choice
+    if choice is None or choice.mode != "required" or dialect.required_choice:
+        return options
+    only = next(iter(declared)) if len(declared) == 1 else None
+    said = "left to the model" if only is None else "the only one is named"
+    report.add("adjusted", f"some tool can't be asked for without naming it: {said}", subject="tool_choice")
+    made = ToolChoice("auto") if only is None else ToolChoice("tool", only)
+    return msgspec.structs.replace(options, tool_choice=made)
 
 
 def render_options(

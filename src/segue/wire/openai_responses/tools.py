@@ -20,7 +20,7 @@ from segue.wire.names import NameRule
 from segue.wire.openai import is_openai
 from segue.wire.openai_responses.shared import API, JOINT, Spelling, joined_name, split_name
 from segue.wire.schema import fitted_tool, rules
-from segue.wire.tools import object_schema, only_elsewhere
+from segue.wire.tools import lawful_schema, object_schema, only_elsewhere
 
 __all__ = ["DECLARING", "bare_names", "declared_in_items", "parse_tools", "render_tools", "respelled_tools"]
 
@@ -147,7 +147,9 @@ def _render_tool(tool: Tool, out: Spelling) -> JsonObject:
     name = out.spell(tool.name)
     if native is not None and native.intact:
         return _with_name(cast("JsonObject", native.fragment), name)
-    if tool.kind == "function" and not is_openai(tool.native):
+    if tool.kind == "function" and is_openai(tool.native):
+        tool = replace(tool, parameters=lawful_schema(tool, rules.OPENAI, out.report))
+    elif tool.kind == "function":
         parameters, strict = fitted_tool(tool, rules.OPENAI, out.report, strict=rules.OPENAI_STRICT)
         tool = replace(tool, parameters=parameters, strict=strict)
     return _declaration(tool, name)
