@@ -19,7 +19,7 @@ from segue.declarations import parse_declaration
 from segue.errors import InputError
 from segue.models import identify
 from segue.render.demands import TEXTS
-from segue.render.reasoning import remembering, sent_digest
+from segue.render.reasoning_bound import remembering, sent_digest
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.base import Fetch

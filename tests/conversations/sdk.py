@@ -72,6 +72,22 @@ def _with_defaults(body: Body) -> Body:
     return {**body, "tools": [filled(tool) for tool in body["tools"]]} if isinstance(body.get("tools"), list) else body
 
 
+def _kimi(body: Body) -> list[str]:
+    """Films, which OpenAI's types do not know, are well formed if they would be as pictures."""
+
+    def shown(part: Any) -> Any:
+        film = isinstance(part, dict) and part.get("type") == "video_url"
+        return {"type": "image_url", "image_url": part.get("video_url")} if film else part
+
+    messages = [
+        {**message, "content": [shown(part) for part in message["content"]]}
+        if isinstance(message.get("content"), list)
+        else message
+        for message in body["messages"]
+    ]
+    return _typed({**body, "messages": messages}, "kimi")
+
+
 # ---------------------------------------------------------------------------------------------------------- Gemini
 
 _GEMINI: dict[str, Any] = {
@@ -165,6 +181,7 @@ def _mistral(body: Body) -> list[str]:
 
 _OTHERS: dict[str, Callable[[Body], list[str]]] = {
     "gemini": _gemini,
+    "kimi": _kimi,
     "mistral": _mistral,
     "openai-responses": lambda body: _typed(_with_defaults(body), "openai-responses"),
 }

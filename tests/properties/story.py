@@ -11,6 +11,7 @@ import base64
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Final
 
 WORD = re.compile(r"w\d{4}q")
@@ -165,6 +166,16 @@ class Story:
         for text in told:
             found.update(WORD.findall(text))
         return found
+
+    def blurs_when_joined(self) -> bool:
+        """Whether replies in a row bear one id twice and a call of them is unanswered: said as one turn, as Gemini has
+        it, nobody can tell which."""
+        for is_reply, run in groupby(self.events, key=lambda event: isinstance(event, Reply)):
+            calls = [call for event in run if isinstance(event, Reply) for call in event.calls] if is_reply else []
+            repeated = len({call.id for call in calls}) < len(calls)
+            if repeated and not all(self.answers[call.word] for call in calls):
+                return True
+        return False
 
     def lost_words(self) -> set[str]:
         return {word for loser in self.losers for word in WORD.findall(loser.text)} - self.kept_words()

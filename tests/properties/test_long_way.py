@@ -20,7 +20,7 @@ from segue.canonical.jsontext import write
 from segue.canonical.request import Request
 from segue.carry import say
 from segue.render.demands import Policy
-from segue.render.reasoning import remembering
+from segue.render.reasoning_bound import remembering
 from segue.render.report import Report
 from segue.wire.registry import WIRES
 from tests.budget import examples

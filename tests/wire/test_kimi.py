@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import segue
 from segue.canonical.blocks import Thinking, responses_of
 from segue.canonical.request import Options, Reasoning, Reply, ToolChoice
 from segue.models import identify
@@ -186,7 +187,8 @@ def test_thinking_is_read(thinking: Any, expected: Options) -> None:
         ("none", "kimi-k2.5", {"type": "disabled"}),
         ("high", "kimi-k2-0905-preview", None),
         ("none", "kimi-k2-0905-preview", None),
-        ("high", None, {"type": "enabled"}),
+        ("high", None, None),
+        ("none", None, None),
     ],
 )
 def test_thinking_is_asked_for(effort: str, model: str | None, expected: Any) -> None:
@@ -221,3 +223,17 @@ def test_a_reply() -> None:
     assert carry_reply(body, KIMI, KIMI)[0] is body
     made, _ = told(Reply((Thinking("hm"),)), KIMI)
     assert made["choices"][0]["message"] == {"role": "assistant", "content": "", "reasoning_content": "hm"}
+
+
+@pytest.mark.parametrize("url", ["https://example.org/a.mp4", "data:video/mp4;base64,AAAA"])
+@pytest.mark.parametrize("source", ["qwen", "openai-chat"])
+def test_films_go_to_models_that_see_them(source: str, url: str) -> None:
+    part = {"type": "video_url", "video_url": {"url": url}}
+    body = {"messages": [{"role": "user", "content": [part, {"type": "text", "text": "what is it?"}]}]}
+    for model in (None, "kimi-k2.5", "kimi-k3"):
+        made = segue.convert(body, source=source, target="kimi", model=model)
+        assert made.body["messages"] == body["messages"]
+        assert not made.report.of("text", "dropped")
+    older = segue.convert(body, source=source, target="kimi", model="moonshot-v1-8k-vision-preview")
+    assert older.body["messages"][0]["content"][0]["text"].startswith("[video not supported here]")
+    assert [finding.subject for finding in older.report.of("text")] == ["video"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Any, Literal
 
 import pytest
@@ -15,6 +16,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionMessageParam, ChatCo
 from openai.types.chat.completion_create_params import CompletionCreateParams
 from pydantic import TypeAdapter
 
+import segue
 from segue.canonical.blocks import (
     Code,
     Media,
@@ -482,6 +484,13 @@ def test_options_and_tools() -> None:
         presence_penalty=1.0,
         frequency_penalty=0,
         user="u",
+        kindred={
+            "store": False,
+            "metadata": {"a": "b"},
+            "service_tier": "auto",
+            "verbosity": "low",
+            "user": "u",
+        },
     )
     read, patch, mystery = request.tools
     assert (read.name, read.description, read.parameters, read.strict) == ("read", "Reads.", SCHEMA, True)
@@ -756,7 +765,6 @@ def test_options_from_abroad() -> None:
         "temperature": 2,
         "top_p": 1,
         "stop": ["a", "b", "c", "d"],
-        "reasoning_effort": "medium",
         "response_format": {"type": "json_schema", "json_schema": {"name": "response", "schema": SCHEMA}},
         "stream": True,
         "seed": 1,
@@ -765,10 +773,11 @@ def test_options_from_abroad() -> None:
     }
     assert [finding.subject for finding in report.of("adjusted")] == [
         "tool_choice",
-        "parallel",
+        "parallel_tool_calls",
         "top_k",
         "temperature",
         "stop",
+        "reasoning",
     ]
 
 
@@ -783,6 +792,7 @@ def test_options_from_abroad() -> None:
 )
 def test_options_that_a_model_refuses(model: str, left_out: set[str]) -> None:
     plain, _ = rendered(from_abroad(Message("human", (Text("a"),)), options=ALL))
+    plain["reasoning_effort"] = "medium"
     made, report = rendered(from_abroad(Message("human", (Text("a"),)), options=ALL), model=model)
     assert plain.keys() - made.keys() == left_out
     subjects = {finding.subject for finding in report.of("adjusted")}
@@ -790,22 +800,86 @@ def test_options_that_a_model_refuses(model: str, left_out: set[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reasoning", "model", "effort"),
+    ("reasoning", "model", "effort", "told"),
     [
-        (Reasoning(effort="high"), None, "high"),
-        (Reasoning(enabled=False), None, "none"),
-        (Reasoning(enabled=False), "gpt-5.1", "none"),
-        (Reasoning(enabled=False), "gpt-4o", None),
-        (Reasoning(enabled=False), "o3", None),
-        (Reasoning(enabled=True), "o3", None),
-        (Reasoning(budget=1), "o3", "low"),
-        (Reasoning(budget=10**6), "o3", "high"),
+        # The default model, which does not reason: to be told not to loses nothing.
+        (Reasoning(effort="high"), None, None, True),
+        (Reasoning(enabled=True, budget=2000), None, None, True),
+        (Reasoning(enabled=True), None, None, True),
+        (Reasoning(enabled=False), None, None, False),
+        (Reasoning(enabled=False), "gpt-5.1", "none", False),
+        (Reasoning(enabled=False), "gpt-4o", None, False),
+        (Reasoning(enabled=False), "gpt-5-chat-latest", None, False),
+        (Reasoning(enabled=False), "llama-3.3-70b", None, False),
+        (Reasoning(enabled=True, budget=2000), "llama-3.3-70b", None, True),
+        (Reasoning(enabled=False), "o3", None, True),
+        (Reasoning(enabled=False), "gpt-5", None, True),
+        (Reasoning(enabled=False), "somebody/else", None, True),
+        (Reasoning(enabled=True), "o3", None, False),
+        (Reasoning(enabled=True), "gpt-5.1", "medium", True),
+        (Reasoning(enabled=True), "somebody/else", "medium", True),
+        (Reasoning(budget=1), "o3", "low", False),
+        (Reasoning(budget=10**6), "o3", "high", False),
     ],
 )
-def test_effort(reasoning: Reasoning, model: str | None, effort: str | None) -> None:
+def test_effort(reasoning: Reasoning, model: str | None, effort: str | None, told: bool) -> None:
     options = Options(reasoning=reasoning)
-    made, _ = rendered(from_abroad(Message("human", (Text("a"),)), options=options), model=model)
+    made, report = rendered(from_abroad(Message("human", (Text("a"),)), options=options), model=model)
     assert made.get("reasoning_effort") == effort
+    assert [finding.subject for finding in report.of("adjusted")] == ["reasoning"] * told
+
+
+@pytest.mark.parametrize("thinking", [{"type": "disabled"}, {"type": "enabled", "budget_tokens": 2000}])
+def test_a_server_whose_model_nobody_named_may_reason(thinking: dict[str, Any]) -> None:
+    body = {"max_tokens": 9000, "messages": [{"role": "user", "content": "a"}], "thinking": thinking}
+    made = segue.convert(body, source="anthropic", target="openai-chat", profile="vllm").body
+    assert made["reasoning_effort"] == ("none" if thinking["type"] == "disabled" else "low")
+
+
+@pytest.mark.parametrize(
+    ("target", "place"),
+    [
+        ("openai-chat", ("user",)),
+        ("openai-responses", ("safety_identifier",)),
+        ("kimi", ("user",)),
+        ("deepseek", ("user_id",)),
+        ("anthropic", ("metadata", "user_id")),
+    ],
+)
+def test_an_id_of_a_user_that_is_too_long_goes_out_as_its_hash(target: str, place: tuple[str, ...]) -> None:
+    limit = {"anthropic": 256, "deepseek": 512}.get(target, 64)
+
+    def sent(user: str) -> tuple[str, list[str | None]]:
+        body = {"messages": [{"role": "user", "content": "a"}]}
+        source = "openai-chat" if target != "openai-chat" else "kimi"
+        made = segue.convert({**body, "user": user}, source=source, target=target)
+        value: Any = made.body
+        for key in place:
+            value = value[key]
+        return value, [finding.subject for finding in made.report.of("adjusted") if finding.subject == "user"]
+
+    assert sent("u" * limit) == ("u" * limit, [])
+    for user in ("u" * (limit + 1), "v" * (limit + 1)):
+        assert sent(user) == (sha256(user.encode()).hexdigest(), ["user"])
+
+
+def test_an_id_of_a_user_with_letters_that_are_refused_goes_out_as_its_hash() -> None:
+    body = {"messages": [{"role": "user", "content": "a"}], "user": "ann@example.org"}
+    made = segue.convert(body, source="openai-chat", target="deepseek")
+    assert made.body["user_id"] == sha256(b"ann@example.org").hexdigest()
+    assert segue.convert(made.body, source="deepseek", target="openai-chat").body["user"] == made.body["user_id"]
+
+
+@pytest.mark.parametrize("target", ["mistral", "qwen", "anthropic", "gemini", "kimi", "openai-chat"])
+def test_a_mark_that_goes_nowhere_is_told_of_once(target: str) -> None:
+    said = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "prefix": True}]
+    made = segue.convert({"model": "deepseek-chat", "messages": said}, source="deepseek", target=target)
+    (finding,) = made.report.of("dropped", "inserted")
+    assert "a beginning of an answer" in finding.message
+    assert finding.kind == ("dropped" if target in ("kimi", "openai-chat") else "inserted")
+    again = segue.convert({"messages": [said[1], *said]}, source="deepseek", target=target)
+    told = sum("a beginning of an answer" in finding.message for finding in again.report.findings)
+    assert told == (1 if target in ("kimi", "openai-chat") else 2)
 
 
 def test_demands_follow_the_model() -> None:

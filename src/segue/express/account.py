@@ -11,7 +11,7 @@ from msgspec import Struct
 from segue.canonical.plain import NotPlainError, Plain, Turn
 from segue.carry import Carried, unsaid_finding, unsaid_items
 from segue.render.plain import Ways, bridges, thoughtless
-from segue.render.reasoning import PLACEHOLDER
+from segue.render.reasoning_asked import PLACEHOLDER
 from segue.render.report import Finding, Report
 from segue.render.roles import BRIDGE
 from segue.wire.base import Wire

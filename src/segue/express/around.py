@@ -16,7 +16,7 @@ from segue.express.account import Account, account_of
 from segue.express.body import Body, lane_of
 from segue.express.sample import Shape, causes_of, last_words, sample_places, shapes_of
 from segue.render.plain import Ways, tell
-from segue.render.reasoning import PLACEHOLDER
+from segue.render.reasoning_asked import PLACEHOLDER
 from segue.wire.idmap import IdMap
 from segue.wire.lane import Lane
 from segue.wire.names import NameMap

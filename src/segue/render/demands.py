@@ -104,7 +104,8 @@ class Demands(Struct, frozen=True):
 
     error_flag: bool = False
     empty_text: Literal["kept", "home", "refused"] = "kept"
-    """Whether a text block may be empty: anywhere, at home where its fragment is intact, or nowhere."""
+    """Whether a text block may be empty: wherever it stood so at home, at home where its fragment is intact, or
+    nowhere. Abroad an empty one is left out."""
     blank_messages: bool = True
     """Whether a message may hold nothing but white space."""
     empty_messages: frozenset[str] = frozenset()
@@ -112,6 +113,9 @@ class Demands(Struct, frozen=True):
     media_human: frozenset[str] = frozenset()
     media_ai: frozenset[str] = frozenset()
     media_results: frozenset[str] = frozenset()
+    file_ids: frozenset[str] = frozenset()
+    """Kinds of media that may be given by a file id that one of the APIs in `file_ids_of` holds."""
+    file_ids_of: frozenset[str] = frozenset()
     media_in_errors: bool = True
     urls_in_results: bool = True
     """Whether media in results may be given by URL."""

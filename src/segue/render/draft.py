@@ -14,7 +14,17 @@ from segue.canonical.request import Options, Reasoning, Request, Tool
 from segue.render.demands import Demands, Policy
 from segue.render.report import Report
 
-__all__ = ["Draft", "loose_ids", "regrouped", "runs", "same_objects", "thinks"]
+__all__ = [
+    "Draft",
+    "client_calls",
+    "client_responses",
+    "loose_ids",
+    "regrouped",
+    "runs",
+    "said_in_reply",
+    "same_objects",
+    "thinks",
+]
 
 
 class Draft(Struct, frozen=True):
@@ -31,10 +41,16 @@ class Draft(Struct, frozen=True):
     options: Options
     loose: frozenset[str] = frozenset()
     """Ids of calls that nobody has to pair: see `Demands.loose_without_id`."""
+    spell: Callable[[str], str] = str
+    """The name that the target knows a tool by."""
 
     def at_home(self, value: Message | Block) -> bool:
         """Whether this came from the very API it goes to."""
         return value.native is not None and value.native.api == self.demands.api
+
+    def goes_back(self, block: Block) -> bool:
+        """Whether this goes back to who made it as it came."""
+        return self.at_home(block) and block.native is not None and block.native.intact
 
     def pairs_call(self, block: Block) -> TypeGuard[ToolCall]:
         """Whether this is a call that the client has to answer."""
@@ -43,6 +59,10 @@ class Draft(Struct, frozen=True):
     def pairs_result(self, block: Block) -> TypeGuard[ToolResponse]:
         """Whether this is the answer to such a call, or claims to be."""
         return isinstance(block, ToolResponse) and not block.hosted and block.call_id not in self.loose
+
+    def tool_name(self, response: ToolResponse) -> str:
+        """Whose result this is, in words for the target."""
+        return self.spell(response.name) if response.name else "a tool"
 
     @property
     def home(self) -> bool:
@@ -102,6 +122,26 @@ def loose_ids(draft: Draft) -> frozenset[str]:
 
 def _without_id(draft: Draft, block: ToolCall | ToolResponse) -> bool:
     return block.origin.identity == "absent" and draft.at_home(block)
+
+
+def client_calls(draft: Draft, message: Message) -> list[ToolCall]:
+    """The calls of a message that the client has to answer."""
+    return [block for block in message.blocks if isinstance(block, ToolCall) and draft.pairs_call(block)]
+
+
+def client_responses(draft: Draft) -> list[ToolResponse]:
+    """All answers to such calls."""
+    return [
+        block
+        for message in draft.messages
+        for block in message.blocks
+        if isinstance(block, ToolResponse) and draft.pairs_result(block)
+    ]
+
+
+def said_in_reply(block: Block) -> str:
+    """Whose a block of a model's reply is; what the provider ran itself is the model's."""
+    return "tool" if isinstance(block, ToolResponse) and not block.hosted else "ai"
 
 
 def regrouped(message: Message, belongs: Callable[[Block], str]) -> list[Message]:

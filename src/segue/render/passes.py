@@ -8,6 +8,7 @@ from its `Demands` and never from its name; a message that came from the target 
 
 They stand in this order, because each relies on what was settled before:
 
+0.  `silent`       What is no part of the conversation, out of the way of all that looks at neighbours.
 1.  `speakers`     Every block in a message of who said it. Later passes need not look for calls in a user's message.
 2.  `settle`       At most one result for each call.
 3.  `orphans`      Results without a call become text. Now every result left has a call.
@@ -40,11 +41,15 @@ import msgspec
 
 from segue.canonical.blocks import calls_of
 from segue.canonical.request import Request, Tool
-from segue.render.content import empties, errors, media
+from segue.render.completions import complete, orphans, settle
+from segue.render.content import empties, errors, media, silent
 from segue.render.demands import Demands, Policy
 from segue.render.draft import Draft, loose_ids
-from segue.render.pairs import complete, hosted, orphans, place, settle, speakers
-from segue.render.reasoning import bound, open_exchange, placeholders, reasoning
+from segue.render.hosted import hosted
+from segue.render.places import place, speakers
+from segue.render.reasoning import reasoning
+from segue.render.reasoning_asked import open_exchange, placeholders
+from segue.render.reasoning_bound import bound
 from segue.render.report import Report
 from segue.render.roles import bridges, ends, grouping, merging, system_text
 from segue.render.transcript import Transcript
@@ -84,6 +89,7 @@ def declared(draft: Draft) -> Draft:
 
 
 PASSES: tuple[Pass, ...] = (
+    silent,
     speakers,
     settle,
     orphans,
@@ -107,9 +113,18 @@ PASSES: tuple[Pass, ...] = (
 
 
 def render(
-    request: Request, demands: Demands, policy: Policy, report: Report, *, model: str | None = None
+    request: Request,
+    demands: Demands,
+    policy: Policy,
+    report: Report,
+    *,
+    model: str | None = None,
+    spell: Callable[[str], str] = str,
 ) -> Transcript:
-    """What may be said of this request to the target that `demands` describes. Decisions go into the report."""
+    """What may be said of this request to the target that `demands` describes. Decisions go into the report.
+
+    `spell` gives the name that the target knows a tool by.
+    """
     draft = Draft(
         request=request,
         demands=demands,
@@ -120,6 +135,7 @@ def render(
         messages=request.messages,
         tools=request.tools,
         options=request.options,
+        spell=spell,
     )
     draft = msgspec.structs.replace(draft, loose=loose_ids(draft))
     report.seen.extend(call.id for message in request.messages for call in calls_of(message))

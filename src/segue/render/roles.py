@@ -13,6 +13,7 @@ from segue.render.draft import Draft, runs, thinks
 __all__ = ["BRIDGE", "bridges", "ends", "grouping", "merging", "system_text"]
 
 BRIDGE = "a bridge between a result and the user's words"
+_UNFINISHED = "a beginning of an answer can't be gone on with: a user's word at the end"
 
 
 def system_text(draft: Draft) -> Draft:
@@ -168,7 +169,9 @@ def bridges(draft: Draft) -> Draft:
 
 def ends(draft: Draft) -> Draft:
     """The history begins and ends as the target wants it."""
-    return _marked(_with_human(_ending(_beginning(draft))))
+    draft = _with_human(_ending(_beginning(draft)))
+    _report_lost_marks(draft)
+    return _marked(draft)
 
 
 def _words(speaker: str, text: str) -> Message:
@@ -256,6 +259,21 @@ def _marked(draft: Draft) -> Draft:
     return draft.with_messages((*kept, last))
 
 
+def _report_lost_marks(draft: Draft) -> None:
+    """A word at the end has told of the last one already."""
+    lost = sum(_is_begun_abroad(draft, message) for message in draft.request.messages)
+    if lost and any(finding.message == _UNFINISHED for finding in draft.report.findings):
+        lost -= 1
+    if lost:
+        draft.report.add(
+            "dropped", f"the mark on a beginning of an answer is not carried over ({lost} of them)", fault="projection"
+        )
+
+
+def _is_begun_abroad(draft: Draft, message: Message) -> bool:
+    return message.prefill and not draft.at_home(message)
+
+
 def _unmarked(message: Message) -> Message:
     return msgspec.structs.replace(message.holding(message.blocks), prefill=False)
 
@@ -282,5 +300,6 @@ def _trimmed(draft: Draft, last: Message) -> Message:
 
 
 def _with_tail(draft: Draft) -> Draft:
-    draft.report.add("inserted", "a user's word at the end")
+    begun = bool(draft.request.messages) and _is_begun_abroad(draft, draft.request.messages[-1])
+    draft.report.add("inserted", _UNFINISHED if begun else "a user's word at the end")
     return draft.with_messages((*draft.messages, _words("human", TEXTS.tail)))

@@ -44,9 +44,9 @@ def object_of(value: object, path: str = "") -> JsonObject:
     raise InputError(f"an object was expected, not {kind_of(value)}", path=path)
 
 
-def list_of(value: object, path: str = "") -> list[object]:
+def list_of(value: object, path: str = "") -> list[Any]:
     if isinstance(value, list):
-        return cast("list[object]", value)
+        return cast("list[Any]", value)
     raise InputError(f"a list was expected, not {kind_of(value)}", path=path)
 
 

@@ -10,26 +10,33 @@ import msgspec
 
 from segue.canonical.blocks import Media, Native
 from segue.canonical.jsontext import write_text
-from segue.canonical.request import Effort, Options
+from segue.canonical.request import Effort, Options, Reasoning
 from segue.models import Model
 from segue.render.report import Report
 from segue.wire.base import ApiError, Fetch
 from segue.wire.effort import effort_of
 from segue.wire.fields import JsonObject, object_or_none, string_or_none
+from segue.wire.users import OPENAI_USERS, fit_user
 
 __all__ = [
+    "APIS",
     "AUDIO_FORMATS",
     "AUDIO_TYPES",
+    "KINDRED",
     "data_of",
     "data_url",
+    "detail_of",
     "fetched",
     "fit_to_model",
+    "has_file",
     "is_gpt",
     "is_openai",
     "left_out",
     "parse_error",
+    "parse_kindred",
     "reasons",
     "render_error",
+    "render_kindred",
 ]
 
 
@@ -52,32 +59,58 @@ def reasons(model: Model) -> bool:
 
 def is_openai(native: Native | None) -> bool:
     """Whether something was said to OpenAI already: its two APIs take the same schemas."""
-    return native is not None and native.api in ("openai-chat", "openai-responses")
+    return native is not None and native.api in APIS
+
+
+# What an option is called in reports where that is not the canonical name.
+_KEYS = {"parallel": "parallel_tool_calls"}
 
 
 def left_out(options: Options, report: Report, why: str, *names: str) -> Options:
     """The options without these; each that was set is reported."""
     said = [name for name in names if getattr(options, name) is not None]
     for name in said:
-        report.add("adjusted", f"{name} is left out: {why}", subject=name)
+        key = _KEYS.get(name, name)
+        report.add("adjusted", f"{key} is left out: {why}", subject=key)
     return msgspec.structs.replace(options, **dict.fromkeys(said)) if said else options
 
 
 def fit_to_model(options: Options, model: Model, report: Report) -> Options:
-    """Without what OpenAI's models refuse, by generation. A model that can't be told is given all."""
+    """Without what OpenAI's models refuse, by generation. What nobody knows of a model is not kept from it."""
+    options = fit_user(options, OPENAI_USERS, report)
     if reasons(model):
         options = left_out(options, report, "reasoning models refuse it", *_REFUSED_WHILE_REASONING)
     asked = options.reasoning
-    if asked is None or model.family != "gpt" or not model.version:
+    if asked is None:
         return options
     if asked.enabled is False or asked.effort == "none":
-        # Older models have no word for it: those that do not reason need none, the others always do.
-        nameable = is_gpt(model) and model.at_least(5, 1)
-        return options if nameable else msgspec.structs.replace(options, reasoning=None)
-    if not reasons(model):
+        return _switched_off(options, model, report)
+    if _never_reasons(model):
         return left_out(options, report, "this model does not reason", "reasoning")
+    return _with_effort(options, asked, model, report)
+
+
+def _never_reasons(model: Model) -> bool:
+    return model.family == "llama" or (model.family == "gpt" and bool(model.version) and not reasons(model))
+
+
+def _switched_off(options: Options, model: Model, report: Report) -> Options:
+    """Only newer models have the effort `none`. Those that never reason need no word for it."""
+    if _never_reasons(model):
+        return msgspec.structs.replace(options, reasoning=None)
+    if not model.name or (is_gpt(model) and model.at_least(5, 1)):
+        return options
+    why = "this model always reasons" if reasons(model) else "not every model can be told not to reason"
+    return left_out(options, report, why, "reasoning")
+
+
+def _with_effort(options: Options, asked: Reasoning, model: Model, report: Report) -> Options:
     effort = asked.effort or (None if asked.budget is None else effort_of(asked.budget))
-    known = _efforts(model)
+    unasked = reasons(model) and not (is_gpt(model) and model.at_least(5, 1))
+    if effort is None and asked.enabled and not asked.adaptive and not unasked:
+        report.add("adjusted", "reasoning is switched on by an effort here: medium is asked for", subject="reasoning")
+        return msgspec.structs.replace(options, reasoning=msgspec.structs.replace(asked, effort="medium"))
+    known = _efforts(model) if reasons(model) else _STEPS
     if effort is None or effort in known:
         return options
     nearest = next((step for step in reversed(known) if _STEPS.index(step) < _STEPS.index(effort)), known[0])
@@ -93,7 +126,51 @@ def _efforts(model: Model) -> tuple[Effort, ...]:
     return _STEPS[1:] if model.at_least(5, 6) else _STEPS[1:5] if model.at_least(5, 2) else _STEPS[1:4]
 
 
+# ------------------------------------------------------------------------------------------------------------- options
+
+# What both APIs take and nobody else does, by the type of its value.
+_KINDRED: dict[str, type] = {
+    "store": bool,
+    "metadata": dict,
+    "service_tier": str,
+    "prompt_cache_key": str,
+    "prompt_cache_retention": str,
+    "verbosity": str,
+    "user": str,
+    "safety_identifier": str,
+}
+KINDRED = {word: word for word in _KINDRED}
+
+
+def parse_kindred(body: Mapping[str, Any]) -> JsonObject | None:
+    """The options that only OpenAI has; `body` has all of them at its top."""
+    said = {word: body[word] for word, kind in _KINDRED.items() if isinstance(body.get(word), kind)}
+    return said or None
+
+
+def render_kindred(options: Options, usual: str) -> JsonObject:
+    """The same for the other API. `usual` is the key of a user who was named to a third one."""
+    said = dict(options.kindred or {})
+    if options.user is None:
+        return {word: value for word, value in said.items() if word not in ("user", "safety_identifier")}
+    leading = next((key for key in ("safety_identifier", "user") if key in said), usual)
+    return {**said, leading: options.user}
+
+
 # --------------------------------------------------------------------------------------------------------------- media
+
+APIS = frozenset({"openai-chat", "openai-responses"})
+
+
+def detail_of(detail: object) -> JsonObject | None:
+    """How closely a picture is to be looked at, where that is not left to the model."""
+    return {"detail": detail} if isinstance(detail, str) and detail != "auto" else None
+
+
+def has_file(media: Media) -> bool:
+    """Whether OpenAI holds the file."""
+    return media.file_id is not None and is_openai(media.native)
+
 
 AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 AUDIO_FORMATS = {

@@ -29,7 +29,6 @@ from segue.canonical.ids import raw_id_or_none
 from segue.canonical.jsontext import parse_argument_text, write_text
 from segue.errors import InputError
 from segue.render.demands import TEXTS
-from segue.wire.anthropic.fields import JsonObject, kind_of, needed_object, text_or_none
 from segue.wire.anthropic.keys import unknown_keys
 from segue.wire.anthropic.media import (
     API,
@@ -41,6 +40,7 @@ from segue.wire.anthropic.media import (
     tell_unknown,
 )
 from segue.wire.base import Projection
+from segue.wire.fields import JsonObject, kind_of, object_of, string_or_none
 from segue.wire.overlay import unmodelled
 from segue.wire.tools import render_arguments_object
 
@@ -63,7 +63,7 @@ def parse_content(content: list[Any], model: str | None) -> tuple[Block, ...]:
 
 
 def _parse_block(value: object, model: str | None) -> Block:
-    block = needed_object(value, "")
+    block = object_of(value, "")
     kind = block.get("type")
     if not isinstance(kind, str) or not kind:
         raise InputError(f"a block needs a `type` of text, not {kind_of(kind)}", path="type")
@@ -92,18 +92,18 @@ def _parse_text(block: JsonObject, _model: str | None) -> Block:
 
 
 def _parse_thinking(block: JsonObject, model: str | None) -> Block:
-    text = text_or_none(block.get("thinking"))
+    text = string_or_none(block.get("thinking"))
     return Thinking(
         text or "",
         # ANT-25: a signature is nothing without the text that was signed
-        signature=text_or_none(block.get("signature")) if text is not None else None,
+        signature=string_or_none(block.get("signature")) if text is not None else None,
         origin=Origin(API, model, identity="absent"),
         native=Native(API, block),
     )
 
 
 def _parse_redacted_thinking(block: JsonObject, model: str | None) -> Block:
-    sealed = text_or_none(block.get("data"))
+    sealed = string_or_none(block.get("data"))
     return Thinking(sealed=sealed, origin=Origin(API, model, identity="absent"), native=Native(API, block))
 
 
@@ -187,7 +187,7 @@ def _parse_hosted_result(block: JsonObject, model: str | None) -> Block:
 
 
 def _parse_tool_reference(block: JsonObject, _model: str | None) -> Block:
-    name = text_or_none(block.get("tool_name"))
+    name = string_or_none(block.get("tool_name"))
     return Text(name, native=Native(API, block)) if name else Opaque("tool_reference", native=Native(API, block))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from segue.wire.anthropic.fields import JsonObject
+from segue.wire.fields import JsonObject
 
 __all__ = ["unknown_keys"]
 

@@ -12,8 +12,9 @@ from urllib.parse import unquote_to_bytes
 from segue.canonical.blocks import Block, Media, Native, Opaque, Text
 from segue.canonical.jsontext import write_text
 from segue.render.demands import TEXTS
-from segue.wire.anthropic.fields import JsonObject, object_or_none, text_or_none
 from segue.wire.base import Projection
+from segue.wire.fields import JsonObject, object_or_none, string_or_none
+from segue.wire.media import report_lost_name
 
 __all__ = [
     "API",
@@ -47,10 +48,10 @@ def parse_document(block: JsonObject) -> Block:
 def _parse_source(kind: Any, block: JsonObject) -> Media | None:
     source = object_or_none(block.get("source")) or {}
     native = Native(API, block)
-    name = text_or_none(block.get("title"))
+    name = string_or_none(block.get("title"))
     match source:
         case {"type": "base64", "data": str(data)}:
-            return Media(kind, text_or_none(source.get("media_type")), data=data, name=name, native=native)
+            return Media(kind, string_or_none(source.get("media_type")), data=data, name=name, native=native)
         case {"type": "url", "url": str(url)}:
             return Media(kind, url=url, name=name, native=native)
         case {"type": "file", "file_id": str(file_id)}:
@@ -130,6 +131,7 @@ def render_media(media: Media, projection: Projection) -> JsonObject:
     block: JsonObject = {"type": media.kind, "source": source}
     if media.kind == "document" and media.name:
         block["title"] = media.name
+    report_lost_name(media, block, projection.report)
     return block
 
 

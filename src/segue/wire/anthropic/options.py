@@ -14,15 +14,17 @@ from msgspec.structs import replace
 from segue.canonical.request import Effort, Options, ResponseFormat, ToolChoice
 from segue.models import Model
 from segue.render.report import Report
-from segue.wire.anthropic.fields import JsonObject, int_or_none, number_or_none, object_or_none, text_or_none
 from segue.wire.anthropic.thinking import fit_budget, is_thinking, parse_reasoning, render_reasoning
 from segue.wire.anthropic.traits import Traits, traits_of
 from segue.wire.effort import budget_of
+from segue.wire.fields import JsonObject, integer_or_none, number_or_none, object_or_none, string_or_none
 from segue.wire.schema import fitted_format, rules
+from segue.wire.users import fit_user
 
 __all__ = ["lawful_options", "parse_options", "render_options"]
 
 _ANSWER = 8192
+_USERS = r"[\s\S]{0,256}"
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -34,17 +36,17 @@ def parse_options(body: Mapping[str, Any]) -> Options:
     serial = choice.get("disable_parallel_tool_use")
     stream = body.get("stream")
     return Options(
-        max_tokens=int_or_none(body.get("max_tokens")),
+        max_tokens=integer_or_none(body.get("max_tokens")),
         temperature=number_or_none(body.get("temperature")),
         top_p=number_or_none(body.get("top_p")),
-        top_k=int_or_none(body.get("top_k")),
+        top_k=integer_or_none(body.get("top_k")),
         stop=_parse_stop(body.get("stop_sequences")),
         tool_choice=_parse_choice(choice),
         parallel=not serial if isinstance(serial, bool) else None,
         reasoning=parse_reasoning(body),
         response_format=_parse_format(body),
         stream=stream if isinstance(stream, bool) else None,
-        user=text_or_none((object_or_none(body.get("metadata")) or {}).get("user_id")),
+        user=string_or_none((object_or_none(body.get("metadata")) or {}).get("user_id")),
     )
 
 
@@ -79,7 +81,8 @@ def _parse_format(body: Mapping[str, Any]) -> ResponseFormat | None:
 
 
 def lawful_options(options: Options, model: Model, report: Report) -> Options:
-    """Options from abroad, with the schema of an answer as the API takes it."""
+    """Options from abroad, with the user's id and the schema of an answer as the API takes them."""
+    options = fit_user(options, _USERS, report)
     form = options.response_format
     if form is None or form.schema is None or not traits_of(model).schemas:
         return options

@@ -9,9 +9,9 @@ from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall, Tool
 from segue.canonical.ids import short_hash
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
-from segue.wire.anthropic.fields import JsonObject, int_or_none, needed_list, object_or_none, text_or_none
 from segue.wire.anthropic.items import API, own_fragment, parse_content, render_block
 from segue.wire.base import ApiError, Projection
+from segue.wire.fields import JsonObject, integer_or_none, list_of, object_or_none, string_or_none
 
 __all__ = ["parse_error", "parse_reply", "render_error", "render_reply"]
 
@@ -53,9 +53,9 @@ _ERROR_KINDS = {
 
 
 def parse_reply(body: Mapping[str, Any]) -> Reply:
-    model = text_or_none(body.get("model"))
+    model = string_or_none(body.get("model"))
     try:
-        blocks = parse_content(needed_list(body.get("content"), "content"), model)
+        blocks = parse_content(list_of(body.get("content"), "content"), model)
     except InputError as error:
         raise RemoteProtocolError(f"not a message of this API: {error}") from None
     reason = body.get("stop_reason")
@@ -65,9 +65,9 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
         blocks,
         finish=_FINISHES.get(cast("str", reason), "tool_calls" if called else "stop"),
         usage=_parse_usage(object_or_none(body.get("usage"))),
-        id=text_or_none(body.get("id")),
+        id=string_or_none(body.get("id")),
         model=model,
-        stop_sequence=text_or_none(body.get("stop_sequence")),
+        stop_sequence=string_or_none(body.get("stop_sequence")),
         native=Native(API, body, intact),
     )
 
@@ -75,15 +75,15 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
 def _parse_usage(usage: JsonObject | None) -> Usage | None:
     if usage is None:
         return None
-    read = int_or_none(usage.get("cache_read_input_tokens")) or 0
-    written = int_or_none(usage.get("cache_creation_input_tokens")) or 0
+    read = integer_or_none(usage.get("cache_read_input_tokens")) or 0
+    written = integer_or_none(usage.get("cache_creation_input_tokens")) or 0
     details = object_or_none(usage.get("output_tokens_details")) or {}
     return Usage(
-        input=(int_or_none(usage.get("input_tokens")) or 0) + read + written,
-        output=int_or_none(usage.get("output_tokens")) or 0,
+        input=(integer_or_none(usage.get("input_tokens")) or 0) + read + written,
+        output=integer_or_none(usage.get("output_tokens")) or 0,
         cache_read=read,
         cache_write=written,
-        reasoning=int_or_none(details.get("thinking_tokens")) or 0,
+        reasoning=integer_or_none(details.get("thinking_tokens")) or 0,
     )
 
 
@@ -92,9 +92,9 @@ def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
     details = object_or_none(error.get("details")) or {}
     return ApiError(
         status,
-        text_or_none(error.get("message")) or text_or_none(body.get("message")) or f"HTTP status {status}",
-        kind=text_or_none(error.get("type")) or _error_kind(status),
-        code=text_or_none(details.get("error_code")),
+        string_or_none(error.get("message")) or string_or_none(body.get("message")) or f"HTTP status {status}",
+        kind=string_or_none(error.get("type")) or _error_kind(status),
+        code=string_or_none(details.get("error_code")),
     )
 
 

@@ -13,13 +13,14 @@ from segue.models import identify
 from segue.render.demands import TEXTS
 from segue.render.report import Report
 from segue.render.transcript import Transcript
-from segue.wire.anthropic.fields import JsonObject, kind_of, needed_list, needed_object, text_or_none
 from segue.wire.anthropic.items import API, own_fragment, parse_content, render_block, with_rest
 from segue.wire.anthropic.options import lawful_options, parse_options, render_options
 from segue.wire.anthropic.tools import parse_tools, render_tools
 from segue.wire.anthropic.traits import DEFAULT_MODEL
 from segue.wire.base import Projection
+from segue.wire.fields import JsonObject, kind_of, list_of, object_of, string_or_none
 from segue.wire.overlay import laid_over
+from segue.wire.tools import declared_choice
 
 __all__ = ["BODY_KEYS", "parse_request", "render_message", "render_request"]
 
@@ -38,9 +39,9 @@ _ROLES: dict[Speaker, str] = {"human": "user", "tool": "user", "ai": "assistant"
 def parse_request(body: Mapping[str, Any]) -> Request:
     if "messages" not in body:
         raise InputError("`messages` is missing", path="messages")
-    model = text_or_none(body.get("model"))
+    model = string_or_none(body.get("model"))
     messages: list[Message] = []
-    for index, item in enumerate(needed_list(body["messages"], "messages")):
+    for index, item in enumerate(list_of(body["messages"], "messages")):
         try:
             messages.append(_parse_message(item, model))
         except InputError as error:
@@ -62,7 +63,7 @@ def _parse_thread(value: Any) -> str | None:
 
 
 def _parse_message(value: object, model: str | None) -> Message:
-    message = needed_object(value, "")
+    message = object_of(value, "")
     role = message.get("role")
     if not isinstance(role, str):
         raise InputError(f"a message needs a `role` of text, not {kind_of(role)}", path="role")
@@ -97,7 +98,7 @@ def _parse_system(value: Any) -> tuple[Text, ...]:
         raise InputError(f"a string or a list of text blocks was expected, not {kind_of(value)}", path="system")
     texts: list[Text] = []
     for index, item in enumerate(cast("list[Any]", value)):
-        block = needed_object(item, f"system[{index}]")
+        block = object_of(item, f"system[{index}]")
         kind, text = block.get("type"), block.get("text")
         if not isinstance(kind, str):
             raise InputError(f"a block needs a `type` of text, not {kind_of(kind)}", path=f"system[{index}].type")
@@ -118,8 +119,10 @@ def render_request(transcript: Transcript, projection: Projection) -> JsonObject
         return _render_at_home(transcript, projection, messages, tools)
     body: JsonObject = {"model": transcript.model} if transcript.model else {}
     model = identify(transcript.model or DEFAULT_MODEL)
+    known = [tool.name for tool in transcript.tools if tool.kind != "hosted" or own_fragment(tool.native) is not None]
+    options = declared_choice(transcript.options, known, projection.report)
     fields = render_options(
-        lawful_options(transcript.options, model, projection.report),
+        lawful_options(options, model, projection.report),
         model,
         projection.report,
         declared=bool(tools),

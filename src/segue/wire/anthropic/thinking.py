@@ -8,9 +8,9 @@ from typing import Any
 from segue.canonical.request import Effort, Reasoning
 from segue.models import identify
 from segue.render.report import Report
-from segue.wire.anthropic.fields import JsonObject, int_or_none, object_or_none
 from segue.wire.anthropic.traits import Traits, traits_of
 from segue.wire.effort import budget_of, effort_of, nearest
+from segue.wire.fields import JsonObject, integer_or_none, object_or_none
 
 __all__ = ["fit_budget", "is_thinking", "parse_reasoning", "render_reasoning"]
 
@@ -23,7 +23,7 @@ def parse_reasoning(body: Mapping[str, Any]) -> Reasoning | None:
     effort = _parse_effort(body)
     match thinking.get("type"):
         case "enabled":
-            return Reasoning(enabled=True, effort=effort, budget=int_or_none(thinking.get("budget_tokens")))
+            return Reasoning(enabled=True, effort=effort, budget=integer_or_none(thinking.get("budget_tokens")))
         case "adaptive":
             return Reasoning(enabled=True, effort=effort, adaptive=True)
         case "disabled" | "between_tools":

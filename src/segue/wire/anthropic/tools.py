@@ -8,9 +8,9 @@ from typing import Any
 from segue.canonical.blocks import Native
 from segue.canonical.request import Tool
 from segue.errors import InputError
-from segue.wire.anthropic.fields import JsonObject, needed_list, needed_object, object_or_none, text_or_none
 from segue.wire.anthropic.items import API, own_fragment
 from segue.wire.base import Projection
+from segue.wire.fields import JsonObject, list_of, object_of, object_or_none, string_or_none
 from segue.wire.overlay import unmodelled
 from segue.wire.schema import fitted_tool, rules
 from segue.wire.tools import as_function, object_schema
@@ -23,12 +23,12 @@ _MODELLED = frozenset({"type", "name", "description", "input_schema", "strict"})
 def parse_tools(value: object) -> tuple[Tool, ...]:
     if value is None:
         return ()
-    return tuple(_parse_tool(item, f"tools[{index}]") for index, item in enumerate(needed_list(value, "tools")))
+    return tuple(_parse_tool(item, f"tools[{index}]") for index, item in enumerate(list_of(value, "tools")))
 
 
 def _parse_tool(value: Any, path: str) -> Tool:
-    tool = needed_object(value, path)
-    name = text_or_none(tool.get("name"))
+    tool = object_of(value, path)
+    name = string_or_none(tool.get("name"))
     native = Native(API, tool)
     kind = tool.get("type")
     if kind not in (None, "custom"):
@@ -38,7 +38,7 @@ def _parse_tool(value: Any, path: str) -> Tool:
     strict = tool.get("strict")
     return Tool(
         name,
-        text_or_none(tool.get("description")),
+        string_or_none(tool.get("description")),
         object_or_none(tool.get("input_schema")),
         strict=strict if isinstance(strict, bool) else None,
         native=native,

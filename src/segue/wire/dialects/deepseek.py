@@ -15,6 +15,7 @@ from segue.wire.idmap import prefix_scheme
 from segue.wire.openai_chat import make_wire
 from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning
 from segue.wire.schema import rules as schema_rules
+from segue.wire.users import fit_user
 
 __all__ = ["DEEPSEEK"]
 
@@ -49,6 +50,7 @@ def _demands(model: Model) -> Demands:
 
 
 def _adjusted(options: Options, model: Model, report: Report) -> Options:
+    options = fit_user(options, r"[a-zA-Z0-9_-]{1,512}", report)
     if options.response_format is not None and options.response_format.kind == "schema":
         report.add("adjusted", "no schema can be asked for here, only JSON", subject="response_format")
         options = msgspec.structs.replace(options, response_format=ResponseFormat("json"))
@@ -72,6 +74,7 @@ DEEPSEEK = make_wire(
         stop_limit=16,
         empty_tools=False,
         hosted_tools=False,
+        option_keys={"user": "user_id"},
         schemas=schema_rules.DEEPSEEK,
         adjust=_adjusted,
     )

@@ -13,8 +13,9 @@ from segue.render.demands import Demands
 from segue.render.report import Report
 from segue.wire.idmap import IdScheme, kimi_scheme, prefix_scheme
 from segue.wire.openai_chat import make_wire
-from segue.wire.openai_chat.dialect import ChatDialect, left_out
+from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning, is_off
 from segue.wire.schema import rules as schema_rules
+from segue.wire.users import OPENAI_USERS, fit_user
 
 __all__ = ["KIMI"]
 
@@ -22,6 +23,8 @@ __all__ = ["KIMI"]
 _K2_IDS = kimi_scheme()
 # KIM-03, KIM-08: any id will do, as long as there is one.
 _K3_IDS = prefix_scheme("kimi-k3", "call_", limit=64, lawful=r"[\s\S]+")
+# Films are for K2.5 and newer, pictures also for the vision models of `moonshot-v1`.
+_MEDIA = frozenset({"image", "video"})
 
 
 def _is_k3(model: Model) -> bool:
@@ -48,21 +51,16 @@ def _demands(model: Model) -> Demands:
         # KIM-05
         reasoning_alone=False,
         empty_messages=frozenset({"human", "system"}),
-        media_human=frozenset({"image"}),
+        media_human=_MEDIA - {"video"} if model.line == "moonshot" else _MEDIA,
         text_results=True,
     )
 
 
 def _adjusted(options: Options, model: Model, report: Report) -> Options:
     """Thinking is on or off, on models that have it at all; while it is on, no tool can be forced."""
-    asked = options.reasoning
-    off = asked is not None and (asked.enabled is False or asked.effort == "none")
-    if asked is not None and model.name and not model.thinking:
-        return (
-            msgspec.structs.replace(options, reasoning=None)
-            if off
-            else left_out(options, report, "this model does not think", "reasoning")
-        )
+    options = fit_reasoning(options, report, "asked" if model.thinking else "never")
+    options = fit_user(options, OPENAI_USERS, report)
+    asked, off = options.reasoning, is_off(options.reasoning)
     if asked is not None and not off and (asked.effort is not None or asked.budget is not None):
         report.add("adjusted", "thinking is on or off here, without a measure", subject="reasoning")
     forced = options.tool_choice is not None and options.tool_choice.mode in ("required", "tool")
@@ -85,7 +83,7 @@ KIMI = make_wire(
         reasoning_option="thinking",
         named_results=True,
         call_types=frozenset({"builtin_function"}),
-        media=frozenset({"image"}),
+        media=_MEDIA,
         max_temperature=1,
         stop_limit=5,
         schemas=schema_rules.KIMI,

@@ -21,17 +21,28 @@ from segue.wire.openai import is_openai
 from segue.wire.openai_chat.calls import CALL_KEYS, respelled
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, within
 from segue.wire.openai_chat.items import MESSAGE_KEYS, parse_message, render_messages
-from segue.wire.openai_chat.options import keys_of, lawful_options, parse_options, render_options
+from segue.wire.openai_chat.options import (
+    keys_of,
+    lawful_options,
+    parse_options,
+    render_kindred_options,
+    render_options,
+)
 from segue.wire.openai_chat.parts import PART_KEYS
 from segue.wire.overlay import laid_over
 from segue.wire.schema import fitted, fitted_format, fitted_tool
 from segue.wire.schema.rules import MISTRAL, OPENAI_STRICT
 from segue.wire.tools import as_function, object_schema
 
-__all__ = ["ITEM_KEYS", "body_keys", "parse_request", "render_request"]
+__all__ = ["body_keys", "item_keys", "parse_request", "render_request"]
 
 # `arguments` is of the old form of calls; the last three are left over from SDKs that parsed a reply.
-ITEM_KEYS = MESSAGE_KEYS | CALL_KEYS | PART_KEYS | {"arguments", "index", "parsed", "parsed_arguments"}
+_ITEM_KEYS = MESSAGE_KEYS | CALL_KEYS | PART_KEYS | {"arguments", "index", "parsed", "parsed_arguments"}
+
+
+def item_keys(dialect: ChatDialect) -> frozenset[str]:
+    """The keys of messages, parts and calls that canonical fields speak for."""
+    return _ITEM_KEYS if dialect.prefill_key is None else _ITEM_KEYS | {dialect.prefill_key}
 
 
 def body_keys(dialect: ChatDialect) -> frozenset[str]:
@@ -131,8 +142,12 @@ def render_request(transcript: Transcript, projection: Projection, *, dialect: C
     if not (dialect.strict_schemas is OPENAI_STRICT and is_openai(transcript.request.native)):
         form = fitted_format(options.response_format, dialect.schemas, out.report, strict=dialect.strict_schemas)
         options = replace(options, response_format=form)
-    options = lawful_options(options, dialect, identify(transcript.model), declared, out.report)
+    model = identify(transcript.model or dialect.default_model)
+    options = lawful_options(options, dialect, model, declared, out.report)
     words = render_options(options, dialect, out.spell, _custom_names(tools), {})
+    kindred = render_kindred_options(options, dialect, out.report)
+    if kindred:
+        words.pop("user", None)
     body: JsonObject = {} if transcript.model is None else {"model": transcript.model}
     body["messages"] = messages
     if tools:
@@ -140,7 +155,7 @@ def render_request(transcript: Transcript, projection: Projection, *, dialect: C
     for key in ("tool_choice", "parallel_tool_calls"):
         if key in words:
             body[key] = words[key]
-    return within(body | words, "body", out)
+    return within(body | words | kindred, "body", out)
 
 
 def _render_at_home(

@@ -19,13 +19,14 @@ from segue.canonical.jsontext import read_object, write
 from segue.canonical.request import ResponseFormat, Tool
 from segue.render.report import Kind, Report
 from segue.wire.schema.back import without_forced_nulls
+from segue.wire.schema.containers import FORCED_NULL
 from segue.wire.schema.document import ROOT, Document, references, renamed
 from segue.wire.schema.merge import Merger, united
-from segue.wire.schema.narrow import FORCED_NULL, UnfitError, written_narrow
+from segue.wire.schema.narrow import written_narrow
 from segue.wire.schema.notes import Notes
 from segue.wire.schema.plain import written_plain
 from segue.wire.schema.read import read_document
-from segue.wire.schema.rules import PLAIN, SchemaRules
+from segue.wire.schema.rules import PLAIN, SchemaRules, UnfitError
 from segue.wire.schema.vocabulary import ANNOTATIONS, COMBINATORS, Node, Schema, types_of
 from segue.wire.schema.words import described, tell, told
 

@@ -1,10 +1,12 @@
-"""What happened to a schema on its way, gathered by what was done, and told to the report once for each."""
+"""What happened to a schema on its way and where, gathered by what was done, and told to the report once for each."""
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from segue.render.report import Kind, Report
 
-__all__ = ["Notes"]
+__all__ = ["Here", "Notes"]
 
 _SHOWN = 3
 
@@ -33,3 +35,16 @@ class Notes:
             places = list(dict.fromkeys(found))
             more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
             report.add(kind, f"schema: {message} (at {', '.join(places[:_SHOWN])}{more})", subject=subject)
+
+
+class Here(Struct, frozen=True):
+    """A place in the schema: its path, how deep it lies, and which definitions it was reached through."""
+
+    path: str = ""
+    level: int = 0
+    objects: int = 0
+    trail: tuple[str, ...] = ()
+
+    def inner(self, step: str, *, objects: int = 0) -> Here:
+        path = f"{self.path}.{step}" if self.path else step
+        return Here(path, self.level + 1, self.objects + objects, self.trail)

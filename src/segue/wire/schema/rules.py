@@ -26,10 +26,15 @@ __all__ = [
     "QWEN",
     "ROWS",
     "SchemaRules",
+    "UnfitError",
 ]
 
 _EVERY_ENUM = frozenset({"null", "boolean", "object", "array", "number", "string"})
 _LITERALS = frozenset({"null", "boolean", "number", "string"})
+
+
+class UnfitError(Exception):
+    """A strict subset has no word for this schema."""
 
 
 class SchemaRules(Struct, frozen=True):

@@ -1,0 +1,110 @@
+"""The pass about tools that a provider ran itself: at home they stay, abroad they become calls like others or words."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from segue.canonical.blocks import Block, Message, Text, ToolCall, ToolResponse
+from segue.canonical.jsontext import write_text
+from segue.render.completions import told_result, words_of
+from segue.render.demands import TEXTS
+from segue.render.draft import Draft, regrouped, said_in_reply
+from segue.render.reasoning import keeps_reasoning, unnamed
+
+__all__ = ["hosted"]
+
+
+def hosted(draft: Draft) -> Draft:
+    """What a provider ran itself stays as it is at home; abroad policy decides what becomes of it."""
+    ran = any(_hosted_id(block) for message in draft.messages for block in message.blocks)
+    abroad = _ran_abroad(draft) if ran else None
+    if not abroad:
+        return draft
+    if draft.policy.hosted == "pair":
+        results: dict[str, Block] = {}
+        for message in draft.messages:
+            for block in message.blocks:
+                if isinstance(block, ToolResponse) and block.hosted:
+                    results.setdefault(block.call_id, block)
+        return draft.with_messages(
+            part for message in draft.messages for part in _as_pairs(draft, message, abroad, results)
+        )
+    draft.report.add(
+        "text" if draft.policy.hosted == "text" else "dropped", f"{len(abroad)} tools that the provider ran"
+    )
+    return draft.map_blocks(
+        lambda _message, block: _hosted_text(draft, block) if _hosted_id(block) in abroad else [block]
+    )
+
+
+def _ran_abroad(draft: Draft) -> frozenset[str]:
+    """The calls that a provider ran, less those that go back to it whole and with nobody's words in between."""
+    found: set[str] = set()
+    running: set[str] = set()
+    for message in draft.messages:
+        if message.speaker != "ai" and not all(isinstance(block, ToolResponse) for block in message.blocks):
+            running.clear()
+        kept = not _loses_its_name(draft, message)
+        for block in message.blocks:
+            run_id = _hosted_id(block)
+            whole = draft.goes_back(block) and kept
+            # GEM-24
+            whole = whole and re.fullmatch(draft.demands.own_hosted, _tool_of(block)) is not None
+            # ANT-09: the result stands behind its call, before the user speaks again.
+            late = draft.demands.adjacent and isinstance(block, ToolResponse) and run_id not in running
+            if run_id and (not whole or late):
+                found.add(run_id)
+            running.add(run_id)
+    return frozenset(found)
+
+
+def _loses_its_name(draft: Draft, message: Message) -> bool:
+    """OAI-RESP-08: what was made with reasoning can't go back by its id without it."""
+    return draft.demands.reasoning_leads and not keeps_reasoning(draft, message)
+
+
+def _hosted_id(block: Block) -> str:
+    """The id of a call that a provider ran, from either side of it."""
+    if isinstance(block, ToolCall) and block.kind == "hosted":
+        return block.id
+    return block.call_id if isinstance(block, ToolResponse) and block.hosted else ""
+
+
+def _tool_of(block: Block) -> str:
+    return (block.name or "") if isinstance(block, ToolCall | ToolResponse) else ""
+
+
+def _as_pairs(draft: Draft, message: Message, abroad: frozenset[str], results: dict[str, Block]) -> list[Message]:
+    """The message with its provider-run calls as calls like any other; cut after each result."""
+    if not any(_hosted_id(block) in abroad for block in message.blocks):
+        return [message]
+    if _loses_its_name(draft, message):
+        message = unnamed(message)
+    blocks: list[Block] = []
+    for block in message.blocks:
+        if _hosted_id(block) not in abroad:
+            blocks.append(block)
+        elif isinstance(block, ToolCall):
+            call = msgspec.structs.replace(block, kind="function", native=None)
+            draft.report.add("text", "a tool run by the provider is told as a call", call_id=call.id, subject=call.name)
+            blocks.append(call)
+            if call.id not in results:
+                blocks.append(call.respond(TEXTS.undisclosed, synthetic="output not disclosed"))
+        elif isinstance(block, ToolResponse) and results[block.call_id] is block:
+            blocks.append(msgspec.structs.replace(block, hosted=False, native=None))
+        elif isinstance(block, ToolResponse):
+            draft.report.add("dedupe", "a repeated result: left out", call_id=block.call_id, subject=words_of(block))
+    return regrouped(message.holding(tuple(blocks)), said_in_reply)
+
+
+def _hosted_text(draft: Draft, block: Block) -> list[Block]:
+    if draft.policy.hosted == "drop":
+        return []
+    if isinstance(block, ToolCall):
+        arguments = block.arguments_text or write_text(block.arguments)
+        return [Text(TEXTS.hosted_call.format(tool=draft.spell(block.name), arguments=arguments))]
+    if isinstance(block, ToolResponse):
+        return told_result(block, TEXTS.hosted_result.format(tool=draft.tool_name(block), content="").rstrip())
+    return [block]

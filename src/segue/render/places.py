@@ -1,0 +1,189 @@
+"""The passes about where things stand: each in a message of who said it, and results right behind their calls."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from segue.canonical.blocks import Block, Message, Thinking, ToolCall, ToolResponse
+from segue.render.draft import Draft, client_calls, client_responses, regrouped, runs, said_in_reply
+
+__all__ = ["place", "speakers"]
+
+_RESULTS: frozenset[type] = frozenset({ToolResponse})
+_OTHERS = frozenset({ToolCall, Thinking, ToolResponse})
+
+
+def speakers(draft: Draft) -> Draft:
+    """Calls and thinking belong to the model, results to the tools, whatever message they came in."""
+
+    def parts(message: Message) -> list[Message]:
+        if message.speaker == "ai":
+            return regrouped(message, said_in_reply)
+        return regrouped(message, lambda block: _speaker(block, message))
+
+    made: list[Message] = []
+    for message in _one_reply_a_turn(draft):
+        if _is_of_one(message):
+            made.append(message)
+            continue
+        pieces = parts(message)
+        if len(pieces) > 1 or pieces[0] is not message:
+            draft.report.add("moved", "calls, reasoning or results stood in a message of somebody else")
+        made += pieces
+    return draft.with_messages(made)
+
+
+def _is_of_one(message: Message) -> bool:
+    """Whether it is plain that who said a message said all that is in it."""
+    kinds = frozenset(map(type, message.blocks))
+    if message.speaker != "tool":
+        return kinds.isdisjoint(_RESULTS if message.speaker == "ai" else _OTHERS)
+    return kinds == _RESULTS and not any(block.hosted for block in message.blocks if isinstance(block, ToolResponse))
+
+
+def _one_reply_a_turn(draft: Draft) -> Iterator[Message]:
+    """The messages, with a reply that its wire wrote as several of one turn put together; at home they stay."""
+    for run in runs(draft.messages, _of_one_turn):
+        if len(run) == 1 or all(draft.at_home(message) for message in run):
+            yield from run
+            continue
+        draft.report.add("moved", "messages that are one reply were put together")
+        yield run[0].holding(tuple(block for message in run for block in message.blocks))
+
+
+def _of_one_turn(last: Message, message: Message) -> bool:
+    return last.speaker == message.speaker == "ai" and last.turn_key is not None and last.turn_key == message.turn_key
+
+
+def _speaker(block: Block, message: Message) -> str:
+    if isinstance(block, ToolCall | Thinking) or (isinstance(block, ToolResponse) and block.hosted):
+        return "ai"
+    if isinstance(block, ToolResponse) or message.speaker == "tool":
+        return "tool"
+    return message.speaker
+
+
+def place(draft: Draft) -> Draft:
+    """Results stand right behind their calls. Turns that are lawful as they stand are not touched."""
+    loose: dict[int, list[ToolCall]] = {}
+    responses = {response.call_id: response for response in client_responses(draft)}
+    if _all_in_place(draft, responses.keys()):
+        return draft
+    places = {} if draft.demands.adjacent else _places(draft)
+    for start, stop in _reply_runs(draft):
+        asked = {
+            position: calls
+            for position in range(start, stop)
+            if (calls := [call for call in client_calls(draft, draft.messages[position]) if call.id in responses])
+        }
+        expected = [call.id for calls in asked.values() for call in calls]
+        if expected and not _stands_well(draft, start, stop, expected, places):
+            loose.update(asked)
+    if not loose:
+        return draft
+    moving = {call.id for calls in loose.values() for call in calls}
+    messages: list[Message] = []
+    for position, message in enumerate(draft.messages):
+        messages.extend(_without(message, moving))
+        if position in loose:
+            found = tuple(responses[call.id] for call in loose[position])
+            if _moved(draft, position, found):
+                draft.report.add("reordered", "results were brought to their calls", call_id=found[0].call_id)
+            messages.append(Message("tool", found, turn_key=message.turn_key))
+    return draft.with_messages(messages)
+
+
+def _all_in_place(draft: Draft, answered: Collection[str]) -> bool:
+    """Whether each reply is at once followed by exactly its results, in order."""
+    waiting: list[str] = []
+    for message in draft.messages:
+        if message.speaker == "tool" and waiting:
+            found = [block.call_id for block in message.blocks if isinstance(block, ToolResponse)]
+            heads = message.blocks[: len(found)]
+            if found != waiting[: len(found)] or not all(isinstance(block, ToolResponse) for block in heads):
+                return False
+            del waiting[: len(found)]
+            if waiting and len(found) < len(message.blocks):
+                return False
+        elif waiting or message.speaker == "tool":
+            return False
+        elif message.speaker == "ai":
+            waiting = [call.id for call in client_calls(draft, message) if call.id in answered]
+    return not waiting
+
+
+def _reply_runs(draft: Draft) -> Iterator[tuple[int, int]]:
+    """Replies that count as one: neighbours where the target merges them and they are at home, else each alone."""
+    position = 0
+    while position < len(draft.messages):
+        message = draft.messages[position]
+        stop = position + 1
+        if message.speaker == "ai":
+            while (
+                draft.demands.alternation == "merged"
+                and draft.demands.results != "each"
+                and stop < len(draft.messages)
+                and draft.messages[stop].speaker == "ai"
+                and draft.at_home(draft.messages[stop])
+                and draft.at_home(message)
+            ):
+                stop += 1
+            yield position, stop
+        position = stop
+
+
+def _places(draft: Draft) -> dict[str, int]:
+    """For each call the message that its result stands in."""
+    return {
+        block.call_id: position
+        for position, message in enumerate(draft.messages)
+        for block in message.blocks
+        if draft.pairs_result(block)
+    }
+
+
+def _stands_well(draft: Draft, start: int, stop: int, expected: list[str], places: dict[str, int]) -> bool:
+    """Whether exactly these results, each once, are the first thing after the reply, or may come later at home."""
+    found, end = _head(draft, stop)
+    if found == expected:
+        return True
+    # OAI-RESP-06
+    if places and draft.at_home(draft.messages[start]):
+        stood = [places[call_id] for call_id in expected]
+        return all(stop <= at < end or draft.at_home(draft.messages[at]) for at in stood)
+    home = all(draft.at_home(message) for message in draft.messages[start:end])
+    return home and len(found) == len(expected) and set(found) == set(expected)
+
+
+def _head(draft: Draft, start: int) -> tuple[list[str], int]:
+    """The calls whose results stand here before anything else, and where that ends."""
+    found: list[str] = []
+    for position in range(start, len(draft.messages)):
+        message = draft.messages[position]
+        if message.speaker != "tool":
+            return found, position
+        heads = [block.call_id for block in message.blocks if isinstance(block, ToolResponse)]
+        if not all(isinstance(block, ToolResponse) for block in message.blocks[: len(heads)]):
+            return [], position
+        found += heads
+        if len(heads) < len(message.blocks):
+            return found, position + 1
+    return found, len(draft.messages)
+
+
+def _moved(draft: Draft, position: int, found: tuple[ToolResponse, ...]) -> bool:
+    """Whether a recorded result changes its place, and not only a made-up one comes between."""
+    made_up = {response.call_id for response in found if response.synthetic is not None}
+    stood, _ = _head(draft, position + 1)
+    return [i for i in stood if i not in made_up] != [r.call_id for r in found if r.call_id not in made_up]
+
+
+def _without(message: Message, moving: set[str]) -> list[Message]:
+    """The message less its moving results; nothing where nothing is left."""
+    kept = tuple(b for b in message.blocks if not (isinstance(b, ToolResponse) and b.call_id in moving))
+    if len(kept) == len(message.blocks):
+        return [message]
+    if not kept:
+        return []
+    speaker = "tool" if any(isinstance(block, ToolResponse) for block in kept) else "human"
+    return [message.holding(kept, speaker=speaker if message.speaker == "tool" else None)]

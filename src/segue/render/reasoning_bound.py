@@ -1,0 +1,152 @@
+"""The pass about reasoning that is bound to all that stood before it, and the digests that tell whether it is there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from segue.canonical.blocks import (
+    Block,
+    Code,
+    Media,
+    Message,
+    Native,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResponse,
+    calls_of,
+)
+from segue.canonical.history import bound_to
+from segue.canonical.jsontext import write_sorted
+from segue.canonical.request import Request, Tool
+from segue.render.draft import Draft, thinks
+from segue.render.reasoning import told_thinking
+from segue.render.transcript import Transcript
+
+__all__ = ["bound", "prefix_digests", "remembering", "sent_digest"]
+
+_UNBOUND = "what came before this reasoning of {whose} has changed, and it is bound to that: left out"
+
+
+def bound(draft: Draft) -> Draft:
+    """Reasoning that is bound to everything before it (ANT-28) goes only where nothing before it has changed."""
+    if draft.demands.reasoning_bound != "prefix" or not any(thinks(message) for message in draft.messages):
+        return draft
+    request = draft.request
+    recorded = prefix_digests(request.system, request.tools, request.messages)
+    expected = {
+        id(block): block.prefix or recorded[position]
+        for position, message in enumerate(request.messages)
+        for block in message.blocks
+        if isinstance(block, Thinking)
+    }
+    now = _digests_now(draft, draft.messages)
+    for position, message in enumerate(draft.messages):
+        thoughts = [block for block in message.blocks if isinstance(block, Thinking)]
+        if any(expected.get(id(block)) != now[position] for block in thoughts):
+            return _dropped_from(draft, position)
+    return draft
+
+
+def _dropped_from(draft: Draft, start: int) -> Draft:
+    messages = [
+        message.holding(tuple(made for block in message.blocks for made in told_thinking(draft, block, _UNBOUND)))
+        if position >= start and thinks(message)
+        else message
+        for position, message in enumerate(draft.messages)
+    ]
+    return draft.with_messages(messages)
+
+
+def sent_digest(transcript: Transcript) -> str:
+    """The digest of a whole transcript: what a reply to it is bound to."""
+    end = Message("ai", ())
+    messages = (*transcript.messages, end)
+    return _digests_now(transcript, messages)[-1]
+
+
+def remembering(request: Request) -> tuple[Message, ...]:
+    """The messages of a body, their reasoning bound to what stood before it there, whatever becomes of that later."""
+    if not any(thinks(message) for message in request.messages):
+        return request.messages
+    digests = prefix_digests(request.system, request.tools, request.messages)
+    return tuple(
+        msgspec.structs.replace(message, blocks=bound_to(message.blocks, digest)) if thinks(message) else message
+        for message, digest in zip(request.messages, digests, strict=True)
+    )
+
+
+def _digests_now(draft: Draft | Transcript, messages: Sequence[Message]) -> list[str]:
+    return prefix_digests(_said_system(draft), _said_tools(draft), messages, changed=_changed_ids(draft))
+
+
+def _changed_ids(draft: Draft | Transcript) -> frozenset[str]:
+    """Canonical ids of calls that will not go out as they stood: under another id, or to a tool of another name."""
+    demands = draft.demands
+    seen: set[str] = set()
+    changed: set[str] = set()
+    for message in draft.messages:
+        for call in calls_of(message):
+            raw_id = call.origin.raw_id
+            own = call.origin.provider == demands.provider and draft.policy.ids != "canonical"
+            if not (own and raw_id and raw_id not in seen and re.fullmatch(demands.own_id, raw_id)):
+                changed.add(call.id)
+            rewritten = call.native is not None and not call.native.intact
+            if rewritten or not re.fullmatch(demands.own_name, call.name):
+                changed.add(call.id)
+            seen.add(raw_id or "")
+    return frozenset(changed)
+
+
+def _said_tools(draft: Draft | Transcript) -> list[Tool]:
+    """The declarations as they will go out: no name twice, none that can't be spelled as it is."""
+    own = {tool.name: tool for tool in reversed(draft.tools) if re.fullmatch(draft.demands.own_name, tool.name)}
+    return list(reversed(own.values()))
+
+
+def _said_system(draft: Draft | Transcript) -> list[Text]:
+    return [block for block in draft.system if block.text.strip()]
+
+
+def prefix_digests(
+    system: Sequence[Text], tools: Sequence[Tool], messages: Sequence[Message], *, changed: frozenset[str] = frozenset()
+) -> list[str]:
+    """For each message the digest of all that stands before it. How blocks are grouped into messages does not count."""
+    digest = sha256(write_sorted([[block.text for block in system], [_declared(tool) for tool in tools]]))
+    digests: list[str] = []
+    for message in messages:
+        digests.append(digest.hexdigest())
+        side = "ai" if message.speaker == "ai" else "user"
+        if not message.blocks:
+            digest.update(write_sorted([side, "nothing"]))
+        for block in message.blocks:
+            digest.update(write_sorted([side, *_essence(block, changed)]))
+    return digests
+
+
+def _declared(tool: Tool) -> list[Any]:
+    return [tool.name, tool.description, tool.parameters, tool.kind]
+
+
+def _essence(block: Block, changed: frozenset[str]) -> list[Any]:
+    match block:
+        case Text():
+            return ["text", block.text]
+        case Thinking():
+            return ["thinking", block.text, block.signature, block.sealed]
+        case ToolCall():
+            raw_id = block.id if block.id in changed else block.origin.raw_id
+            return ["call", raw_id, block.name, block.arguments, block.arguments_text]
+        case ToolResponse():
+            content = [_essence(part, changed) for part in block.content or ()]
+            return ["result", block.call_id, content, block.error]
+        case Opaque(native=Native(fragment=fragment)):
+            return ["opaque", block.kind, fragment]
+        case Media() | Code() | Opaque():
+            return ["other", msgspec.to_builtins(msgspec.structs.replace(block, native=None))]
