@@ -1,6 +1,7 @@
 """Claude behind Converse: its own rules of thinking and endings surface there (BED-11), told by their own numbers.
 
-The body is read as the Messages body that the service makes of it; the checks are those of `anthropic`.
+The body is read as the Messages body that the service makes of it; the checks are those of `anthropic`. To which
+prefix, model and account a block is bound (ANT-28, ANT-29) no body shows.
 """
 
 from __future__ import annotations
