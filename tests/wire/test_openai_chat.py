@@ -851,7 +851,7 @@ def test_an_id_of_a_user_that_is_too_long_goes_out_as_its_hash(target: str, plac
 
     def sent(user: str) -> tuple[str, list[str | None]]:
         body = {"messages": [{"role": "user", "content": "a"}]}
-        source = "openai-chat" if target != "openai-chat" else "kimi"
+        source = "openai-chat" if not target.startswith("openai") else "kimi"
         made = segue.convert({**body, "user": user}, source=source, target=target)
         value: Any = made.body
         for key in place:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -637,7 +638,7 @@ def test_options_from_abroad(options, expected):
         (None, {"presence_penalty": 1, "frequency_penalty": 1}, {}, ["presence_penalty", "frequency_penalty"]),
         (None, {"max_tokens": 5}, {"max_output_tokens": 16}, ["max_tokens"]),
         (None, {"temperature": 3}, {"temperature": 2}, ["temperature"]),
-        (None, {"user": "x" * 129}, {}, ["user"]),
+        (None, {"user": "x" * 65}, {"safety_identifier": sha256(b"x" * 65).hexdigest()}, ["user"]),
         (None, {"tool_choice": ToolChoice("tool", "gone")}, {}, ["tool_choice"]),
         (None, {"reasoning": Reasoning(enabled=True, adaptive=True)}, {}, ["reasoning"]),
         (None, {"response_format": ResponseFormat("schema")}, {}, ["response_format"]),
