@@ -10,6 +10,8 @@ from collections.abc import Mapping
 
 from segue.conformance import (
     anthropic,
+    azure_foundry,
+    bedrock,
     deepseek,
     gemini,
     kimi,
@@ -20,6 +22,8 @@ from segue.conformance import (
     qwen,
 )
 from segue.conformance.anthropic.request import AnthropicRequest
+from segue.conformance.azure_foundry.request import FoundryRequest
+from segue.conformance.bedrock.request import BedrockRequest
 from segue.conformance.chat import ChatRequest
 from segue.conformance.gemini.request import GeminiRequest
 from segue.conformance.openai_responses.request import ResponsesRequest
@@ -41,13 +45,29 @@ __all__ = [
     "unshowable",
 ]
 
-AnyBook = Book[AnthropicRequest] | Book[ChatRequest] | Book[GeminiRequest] | Book[ResponsesRequest]
-AnyRule = Rule[AnthropicRequest] | Rule[ChatRequest] | Rule[GeminiRequest] | Rule[ResponsesRequest]
+AnyBook = (
+    Book[AnthropicRequest]
+    | Book[BedrockRequest]
+    | Book[ChatRequest]
+    | Book[FoundryRequest]
+    | Book[GeminiRequest]
+    | Book[ResponsesRequest]
+)
+AnyRule = (
+    Rule[AnthropicRequest]
+    | Rule[BedrockRequest]
+    | Rule[ChatRequest]
+    | Rule[FoundryRequest]
+    | Rule[GeminiRequest]
+    | Rule[ResponsesRequest]
+)
 
 _BOOKS: Mapping[str, AnyBook] = {
     book.api: book
     for book in (
         anthropic.BOOK,
+        azure_foundry.BOOK,
+        bedrock.BOOK,
         deepseek.BOOK,
         gemini.BOOK,
         kimi.BOOK,
