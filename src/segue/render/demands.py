@@ -102,6 +102,11 @@ class Demands(Struct, frozen=True):
     reasoning_at_end: bool = True
     """Whether a final assistant message may hold reasoning while reasoning is off."""
 
+    schemas: bool = True
+    """Whether an answer can be asked for by its schema, and not just as JSON."""
+    json_word: Literal["free", "anywhere", "messages"] = "free"
+    """Where the word «json» must stand if JSON is asked for: nowhere, in any text, or in one that is not at the top."""
+
     error_flag: bool = False
     empty_text: Literal["kept", "home", "refused"] = "kept"
     """Whether a text block may be empty: wherever it stood so at home, at home where its fragment is intact, or
@@ -159,3 +164,5 @@ class TEXTS:
     approval_given = "[answer to the request for approval]"
     hosted_result = "[result of {tool}, run by the provider] {content}"
     no_reasoning = "."
+    json = "Answer in JSON."
+    json_schema = "Answer in JSON that fits this schema: {schema}"

@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from segue.canonical.blocks import Block, Media, Opaque, Text, ToolResponse
 from segue.canonical.jsontext import parse_argument_text, write_text
+from segue.errors import InputError
 from segue.wire.anthropic.items import own_fragment, parse_content
 from segue.wire.catalog.fields import said
 from segue.wire.fields import JsonObject, list_of
@@ -63,10 +64,21 @@ def told_content(response: ToolResponse, error: str, wrapped: Callable[[str], An
     words = said(response)
     given, _ = parse_argument_text(words)
     if _is_typed(given):
-        return given
+        return _sealed(cast("list[JsonObject]", given)) if isinstance(given, list) else given
     if response.error:
         return {"type": error, "error_code": "unavailable", "error_message": words}
-    return wrapped(words)
+    made = wrapped(words)
+    return _sealed(cast("list[JsonObject]", made)) if isinstance(made, list) else made
+
+
+def _sealed(found: list[JsonObject]) -> list[JsonObject]:
+    """ANT-32: a found page goes back only with the seal that the server set."""
+    for entry in found:
+        if entry["type"] == "web_search_result" and not entry.get("encrypted_content"):
+            raise InputError(
+                "what a web search found is sealed by the server and can't be written anew", path="content"
+            )
+    return found
 
 
 def _is_typed(value: Any) -> bool:

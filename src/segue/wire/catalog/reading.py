@@ -219,7 +219,8 @@ def _stamped(block: Block, entry: Entry, shape: Shape, payload: JsonObject) -> B
         wire_type=entry.wire_type,
         family=entry.family,
     )
-    name = block.name or shape.tool or None
+    # Alone, a tool of an MCP server has the name that its server gave it.
+    name = _name(payload, shape) or block.name or shape.tool or None
     alone = _alone(origin, name, 0)
     hosted = shape.hosted(payload)
     if isinstance(block, ToolCall):
