@@ -53,9 +53,9 @@ def _entry(blocks: Sequence[Block], provider: str, wire_type: str | None) -> Ent
     if wire_type is not None:
         return named(provider, wire_type)
     for block in blocks:
-        if isinstance(block, ToolCall | ToolResponse | Opaque) and block.origin.provider == provider:
-            if block.origin.wire_type is not None:
-                return named(provider, block.origin.wire_type)
+        origin = block.origin if isinstance(block, ToolCall | ToolResponse | Opaque) else None
+        if origin is not None and origin.provider == provider and origin.wire_type is not None:
+            return named(provider, origin.wire_type)
     if provider not in PLAIN:
         raise InputError(f"{provider!r} is not a provider; known are {', '.join(PLAIN)}", path="provider")
     home, call, output = PLAIN[provider]
