@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from segue.convert import Converted, convert
     from segue.declarations import ConvertedTools, convert_tools
     from segue.errors import InputError, ProjectionError, RemoteProtocolError, SegueError
+    from segue.items import parse_item, render_item
     from segue.render.report import Report
     from segue.repair import Change, Repaired, repair
     from segue.wire.by_model import Detected, detect
@@ -55,6 +56,8 @@ __all__ = [
     "normalize_to_anthropic_tool_id",
     "normalize_to_history_tool_id",
     "normalize_to_openai_tool_id",
+    "parse_item",
+    "render_item",
     "repair",
 ]
 
@@ -72,6 +75,7 @@ _ROOMS = {
     "segue.convert": ("Converted", "convert"),
     "segue.declarations": ("ConvertedTools", "convert_tools"),
     "segue.errors": ("InputError", "ProjectionError", "RemoteProtocolError", "SegueError"),
+    "segue.items": ("parse_item", "render_item"),
     "segue.render.report": ("Report",),
     "segue.repair": ("Change", "Repaired", "repair"),
     "segue.wire.by_model": ("Detected", "detect"),

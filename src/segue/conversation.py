@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import groupby
 from typing import Any, cast
 
 import msgspec
 
-from segue.canonical.blocks import Block, Message, Speaker, Text, Thinking, ToolCall, state_of
+from segue.canonical.blocks import Block, Message, Opaque, Speaker, Text, Thinking, ToolCall, ToolResponse, state_of
 from segue.canonical.codec import decode_block, dumped, dumps, loads
 from segue.canonical.history import History, Interaction, bound_to
 from segue.canonical.jsontext import plain, read_object, write
@@ -111,13 +112,14 @@ class Conversation:
         """A conversation that goes on from a request body."""
         value, _ = read_object(body)
         wire = find(detect_source(value) if source is None else source, argument="source")
-        return cls._from_request(wire.parse_request(value))
+        request = wire.parse_request(value)
+        return cls._from_request(request, remembering(request))
 
     @classmethod
-    def _from_request(cls, request: Request, *, turns: int = 0) -> Conversation:
+    def _from_request(cls, request: Request, messages: Iterable[Message], *, turns: int = 0) -> Conversation:
         made = cls()
         made._request = msgspec.structs.replace(request, messages=())
-        made._history = History(remembering(request), turns=turns)
+        made._history = History(messages, turns=turns)
         return made
 
     @property
@@ -189,11 +191,33 @@ class Conversation:
             raise InputError(f"{key!r} is not a call of this conversation, nor the raw id of one in its newest turn")
         return (waiting or same)[0]
 
-    def add_blocks(self, *blocks: Block, speaker: Speaker = "ai") -> tuple[Message, ...]:
-        """Blocks of any make, such as parsed items, as one message."""
-        calls = any(isinstance(block, ToolCall) for block in blocks)
-        key = self._history.open_turn() if calls else None
-        return self._history.add(Message(speaker, blocks, turn_key=key))
+    def add_blocks(self, *blocks: Block, speaker: Speaker | None = None) -> tuple[Message, ...]:
+        """Blocks of any make, such as parsed items, each in the voice that it has unless `speaker` names one.
+
+        Calls get this conversation's ids; results find their calls by raw id, or by name and order.
+        """
+        runs = groupby(map(self._at_large, blocks), key=lambda block: speaker or _voice(block))
+        added: list[Message] = []
+        for voice, run in runs:
+            said = tuple(run)
+            calls = any(isinstance(block, ToolCall) for block in said)
+            added += self._history.add(Message(voice, said, turn_key=self._history.open_turn() if calls else None))
+        return tuple(added)
+
+    def _at_large(self, block: Block) -> Block:
+        """The block without an id that is not of this conversation: alone, an item has one of its own."""
+        if isinstance(block, ToolCall):
+            return msgspec.structs.replace(block, id="")
+        if isinstance(block, ToolResponse) and block.call_id not in self._history.ledger:
+            return msgspec.structs.replace(block, call_id="", hosted=block.hosted or self._was_run_there(block))
+        return block
+
+    def _was_run_there(self, response: ToolResponse) -> bool:
+        """Whether the newest call of this raw id is one that the provider runs: an output alone may not say so."""
+        raw_id = response.origin.raw_id
+        calls = (entry.call for entry in reversed(self._history.ledger.values()))
+        call = next((call for call in calls if call.origin.raw_id == raw_id), None) if raw_id is not None else None
+        return call is not None and call.kind == "hosted" and not call.origin.is_approval
 
     def render(
         self,
@@ -239,11 +263,18 @@ class Conversation:
     def load(cls, data: bytes) -> Conversation:
         """What `dump` wrote."""
         request, envelope = loads(data)
-        made = cls._from_request(request, turns=int(envelope.get("turns", 0)))
+        made = cls._from_request(request, request.messages, turns=int(envelope.get("turns", 0)))
         for position, entry in enumerate(envelope.get("ledger", ())):
             loaded = _loaded(entry, f"ledger[{position}]")
             made._history.ledger[loaded.call.id] = loaded
         return made
+
+
+def _voice(block: Block) -> Speaker:
+    """Who says this: results are the client's, answers to a request for approval the human's, the rest the model's."""
+    if isinstance(block, ToolResponse) and not block.hosted:
+        return "tool"
+    return "human" if isinstance(block, Opaque) and block.origin.is_approval else "ai"
 
 
 def _loaded(entry: Mapping[str, Any], path: str) -> Interaction:

@@ -205,11 +205,13 @@ def _stamped(block: Block, entry: Entry, shape: Shape, payload: JsonObject) -> B
     if not isinstance(block, ToolCall | ToolResponse | Opaque):
         return block
     known = _origin(payload, entry, shape)
-    # What the wire would not send home as it is, or only as a part of this, is as an item what it was.
-    own = block.native is not None and block.native.intact and block.native.fragment == payload
-    native = block.native if own else _native(payload, entry)
     if isinstance(block, Opaque):
         return msgspec.structs.replace(block, origin=known)
+    hosted = shape.hosted(payload)
+    # What the wire would not send home as it is, or only as a part of this, is as an item what it was.
+    own = block.native is not None and block.native.intact and block.native.fragment == payload
+    ran = block.kind == "hosted" if isinstance(block, ToolCall) else block.hosted
+    native = block.native if own and (ran or not hosted) else _native(payload, entry)
     origin = msgspec.structs.replace(
         block.origin,
         provider=entry.provider,
@@ -222,7 +224,6 @@ def _stamped(block: Block, entry: Entry, shape: Shape, payload: JsonObject) -> B
     # Alone, a tool of an MCP server has the name that its server gave it.
     name = _name(payload, shape) or block.name or shape.tool or None
     alone = _alone(origin, name, 0)
-    hosted = shape.hosted(payload)
     if isinstance(block, ToolCall):
         kind = "hosted" if hosted else block.kind
         return msgspec.structs.replace(block, name=name or "", id=alone, kind=kind, origin=origin, native=native)
