@@ -22,7 +22,7 @@ export TMPDIR := $(CURDIR)/$(VENV)/tmp
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test lint types fmt snapshots soak bench pins clean
+.PHONY: help setup demo test lint types fmt snapshots catalogue soak bench pins clean
 
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ fmt: setup ## format, and fix what ruff can fix by itself
 
 snapshots: setup ## write what every wire makes of every conversation, and inline snapshots; read the diff, then make test
 	@SEGUE_SNAPSHOTS=write $(BIN)/pytest -q --inline-snapshot=create,fix tests/conversations tests/test_report.py $(ARGS) || true
+
+catalogue: setup ## write docs/types.md, the table of every type of tool call and output
+	@$(BIN)/python -m tests.catalog.page > docs/types.md
 
 soak: setup ## the properties at length: 100,000 examples, no time limit
 	@SEGUE_SOAK=1 $(BIN)/pytest -n 2 --timeout=0 --inline-snapshot=disable tests/properties $(ARGS)

@@ -19,14 +19,20 @@ _HEADS = tuple(column.replace("_", " ") for column in _COLUMNS)
 @options.command("formats")
 @click.option("--model", metavar="NAME", help="What a model's name says: its API, its dialect, how tools are written.")
 @click.option("--profiles", is_flag=True, help="The servers that speak openai-chat with rules of their own.")
-def command(*, as_json: bool, model: str | None, profiles: bool) -> None:
+@click.option("--types", is_flag=True, help="Every type of tool call and output, and what it becomes on each API.")
+def command(*, as_json: bool, model: str | None, profiles: bool, types: bool) -> None:
     """List the APIs that segue speaks, and what holds for each when nothing else is said.
 
     \b
       segue formats --model moonshotai/Kimi-K2-Instruct
       segue formats --profiles
+      segue formats --types
     """
     import segue
+
+    if types:
+        _show_types(as_json=as_json)
+        return
 
     if profiles:
         _show_profiles(as_json=as_json)
@@ -55,6 +61,21 @@ def _show_profiles(*, as_json: bool) -> None:
     streams.write("".join(f"{name}\n" for name in profile_names()))
 
 
+def _show_types(*, as_json: bool) -> None:
+    from segue.wire.catalog.becoming import type_rows
+
+    rows = type_rows()
+    if as_json:
+        import msgspec
+
+        streams.write(msgspec.json.encode(rows), b"\n")
+        return
+    fixed = ("provider", "wire_type", "role", "family", "identity")
+    heads = (*(name.replace("_", " ") for name in fixed), *rows[0].on)
+    cells = [[*(getattr(row, name) for name in fixed), *row.on.values()] for row in rows]
+    streams.write(_plain(cells, heads))
+
+
 def _show_model(found: Detected, *, as_json: bool) -> None:
     model = found.model
     version = ".".join(map(str, model.version))
@@ -69,9 +90,9 @@ def _show_model(found: Detected, *, as_json: bool) -> None:
     streams.write("".join(f"{key.replace('_', ' '):{width}}{value or '-'}\n" for key, value in row.items()))
 
 
-def _plain(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(_HEADS, *rows, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (_HEADS, *rows))
+def _plain(rows: Sequence[Sequence[str]], heads: Sequence[str] = _HEADS) -> str:
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (heads, *rows))
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
