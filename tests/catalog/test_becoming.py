@@ -66,7 +66,7 @@ def test_the_table_is_true(target: str) -> None:
         if becomes == "itself":
             # What stands alone may have to be completed, an old function call is a whole message, and a shell's call
             # in a container goes back only where the body around it says how it ended (OAI-RESP-04). Namespaces are
-            # spelled out where no declaration has them, and of a search for tools the output alone is no item of a body.
+            # spelled out where no declaration has them, and what a search for tools found is no item by itself.
             lone = sample.pair is None and not sample.wire_type.endswith("ToolCall")
             other = "Legacy" in sample.wire_type or sample.pair == "shell-timeout" or "namespace" in sample.payload
             other = other or ROWS[sample.provider, sample.wire_type].family == "tool-search"
