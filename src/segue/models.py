@@ -60,10 +60,18 @@ _WORDS: dict[str, tuple[str, str]] = {
     "codex": ("gpt", "codex"),
     "o": ("gpt", "o"),
     "llama": ("llama", ""),
+    "nova": ("nova", ""),
+    "titan": ("titan", ""),
+    "command": ("cohere", "command"),
+    "jamba": ("jamba", ""),
+    "palmyra": ("palmyra", ""),
+    "nemotron": ("nemotron", ""),
+    "minimax": ("minimax", ""),
     "glm": ("glm", ""),
     "grok": ("grok", ""),
 }
 _CLAUDE_LINES = frozenset({"opus", "sonnet", "haiku", "fable", "instant", "mythos"})
+_NOVA_LINES = frozenset({"micro", "lite", "pro", "premier", "omni", "sonic", "canvas", "reel"})
 _NEWEST = (99,)
 _TOKEN = re.compile(r"[a-z]+|\d+")
 _ALWAYS_THINKS_FROM = {"kimi": (2, 5), "deepseek": (4,), "qwen": (3, 5)}
@@ -185,11 +193,15 @@ def _identify(name: str) -> Model:
     if family == "kimi":
         line = kimi_line or line
         position = tokens.index("k") if kimi_line else position
+    if family == "nova":
+        line = next((word for word in tokens if word in _NOVA_LINES), "")
     if family == "mistral" and not line:
         line = next((word for word in tokens if word in _MISTRAL_LINES), "")
     version = _version(tokens, position)
     if family == "gpt" and version == (35,):
         version = (3, 5)  # Azure's names have no dots
+    if family == "nova":
+        version = version or (1,)
     if family == "deepseek":
         line, version = _deepseek(tokens)
     if family == "gemini":

@@ -9,7 +9,7 @@ from segue.canonical.jsontext import write_text
 from segue.render.demands import TEXTS
 from segue.render.draft import Draft, same_objects
 
-__all__ = ["empties", "error_text", "errors", "media"]
+__all__ = ["captions", "empties", "error_text", "errors", "media"]
 
 _RESULTS: frozenset[type] = frozenset({ToolResponse})
 _SHOWN = frozenset({Media, Opaque, ToolResponse})
@@ -164,8 +164,24 @@ def empties(draft: Draft) -> Draft:
     return draft.with_messages(messages)
 
 
+def captions(draft: Draft) -> Draft:
+    """Words beside media that can't be the whole of a message."""
+    wanting = draft.demands.media_with_words
+
+    def worded(message: Message) -> Message:
+        kinds = [block.kind for block in message.blocks if isinstance(block, Media) and block.kind in wanting]
+        if not kinds or any(isinstance(block, Text) for block in message.blocks):
+            return message
+        draft.report.add("inserted", f"words beside a {kinds[0]} that stands alone", subject=kinds[0])
+        return message.holding((*message.blocks, Text(TEXTS.media_alone.format(kind=kinds[0]))))
+
+    return draft.with_messages(map(worded, draft.messages)) if wanting else draft
+
+
 def _is_refused(draft: Draft, block: Block) -> bool:
-    return isinstance(block, Text) and not block.text and not _stays_empty(draft, block)
+    if not isinstance(block, Text) or _stays_empty(draft, block):
+        return False
+    return not (block.text if draft.demands.blank_text else block.text.strip())
 
 
 def _stays_empty(draft: Draft, block: Block) -> bool:

@@ -41,6 +41,8 @@ class Demands(Struct, frozen=True):
     calls_alone: bool = False
     """A message with calls holds no words; they stand in a message before it."""
     first: Literal["any", "human"] = "any"
+    first_at_home: bool = True
+    """Whether at home anything may come first all the same."""
     first_calls: bool = True
     """Whether the very first message may hold calls, or be a lone reply, at home."""
     no_messages: bool = True
@@ -105,6 +107,8 @@ class Demands(Struct, frozen=True):
     error_flag: bool = False
     empty_text: Literal["kept", "home", "refused"] = "kept"
     """Whether a text block may be empty: anywhere, at home where its fragment is intact, or nowhere."""
+    blank_text: bool = True
+    """Whether a text block of a message may be white space and nothing else."""
     blank_messages: bool = True
     """Whether a message may hold nothing but white space."""
     empty_messages: frozenset[str] = frozenset()
@@ -112,6 +116,10 @@ class Demands(Struct, frozen=True):
     media_human: frozenset[str] = frozenset()
     media_ai: frozenset[str] = frozenset()
     media_results: frozenset[str] = frozenset()
+    media_apart: frozenset[str] = frozenset()
+    """Media that can't stand in one message with results, wherever they come from."""
+    media_with_words: frozenset[str] = frozenset()
+    """Media that can't be the whole of a message: some words must stand beside them."""
     media_in_errors: bool = True
     urls_in_results: bool = True
     """Whether media in results may be given by URL."""
@@ -147,6 +155,7 @@ class TEXTS:
     unsupported = "[{kind} not supported here]"
     undisclosed = "[run by the provider, output not disclosed]"
     media_moved = "[{kind} follows]"
+    media_alone = "[{kind} attached]"
     media_label = "[{kind} from the result of {tool}]"
     system = "[system] {content}"
     reasoning = "[reasoning] {content}"

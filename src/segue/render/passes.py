@@ -22,8 +22,8 @@ They stand in this order, because each relies on what was settled before:
                    turn.
 9.  `system_text`  After `place`, so that a system message can't be caught between a call and its result.
 10. `empties`      After all that takes content out, before all that counts neighbours.
-11. `grouping`, `bridges`, `merging`, `ends`   The roles, from the inside out: results in messages, what may follow
-                   what, neighbours of one role, then the two ends.
+11. `grouping`, `bridges`, `merging`, `captions`, `ends`   The roles, from the inside out: results in messages, what
+                   may follow what, neighbours of one role (which may bring words to media that need some), the two ends.
 12. `bound`        Reasoning that is bound to its prefix can only be judged when the prefix is final. If it has to go,
                    what depends on content runs once more.
 13. `open_exchange` What is asked of reasoning, with the final messages in view.
@@ -41,7 +41,7 @@ import msgspec
 from segue.canonical.blocks import calls_of
 from segue.canonical.request import Request, Tool
 from segue.render.completions import complete, orphans, settle
-from segue.render.content import empties, errors, media
+from segue.render.content import captions, empties, errors, media
 from segue.render.demands import Demands, Policy
 from segue.render.draft import Draft, loose_ids
 from segue.render.hosted import hosted
@@ -102,6 +102,7 @@ PASSES: tuple[Pass, ...] = (
     grouping,
     bridges,
     merging,
+    captions,
     ends,
     rebound,
     open_exchange,
