@@ -25,8 +25,7 @@ def errors(draft: Draft) -> Draft:
     def told(_message: Message, block: Block) -> list[Block]:
         if not isinstance(block, ToolResponse) or not block.error:
             return [block]
-        # What came from there says it in its own way.
-        if block.native is not None and block.native.intact and draft.at_home(block):
+        if draft.demands.own_errors and block.native is not None and block.native.intact and draft.at_home(block):
             return [block]
         if block.synthetic is not None:
             return [msgspec.structs.replace(block, error=False)]

@@ -105,6 +105,8 @@ class Demands(Struct, frozen=True):
     """Whether a final assistant message may hold reasoning while reasoning is off."""
 
     error_flag: bool = False
+    own_errors: bool = True
+    """Whether without such a flag results of failed calls go home as they are: they say it in their own way."""
     empty_text: Literal["kept", "home", "refused"] = "kept"
     """Whether a text block may be empty: anywhere, at home where its fragment is intact, or nowhere."""
     blank_text: bool = True

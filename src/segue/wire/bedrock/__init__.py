@@ -67,6 +67,7 @@ def _of_service(model: Model, traits: Traits, row: Demands) -> Demands:
         own_id=_ids(model).lawful,
         own_name=_LAWFUL_NAME,
         error_flag=traits.error_flag,
+        own_errors=traits.error_flag,
         # BED-08
         empty_text="refused",
         blank_text=False,

@@ -1,0 +1,67 @@
+"""What botocore's service model says of a Converse body: its own validator, and the patterns and lengths it leaves out."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import botocore.session
+from botocore.validate import ParamValidator
+
+Body = dict[str, Any]
+
+
+@cache
+def operation() -> Any:
+    return botocore.session.get_session().get_service_model("bedrock-runtime").operation_model("Converse")
+
+
+def as_parameters(body: Body) -> Body:
+    """The body as boto3 takes it: blobs are bytes there, and base64 text in JSON."""
+    return _with_bytes({"modelId": "a-model", **body}, operation().input_shape)
+
+
+def _with_bytes(value: Any, shape: Any) -> Any:
+    if shape.type_name == "blob" and isinstance(value, str):
+        return base64.b64decode(value)
+    if shape.type_name == "structure" and isinstance(value, dict) and not shape.is_document_type:
+        return {
+            key: _with_bytes(inner, shape.members[key]) if key in shape.members else inner
+            for key, inner in value.items()
+        }
+    if shape.type_name == "list" and isinstance(value, list):
+        return [_with_bytes(inner, shape.member) for inner in value]
+    return value
+
+
+def complaints(body: Body) -> list[str]:
+    """All that the service model has against a body."""
+    parameters = as_parameters(body)
+    report = ParamValidator().validate(parameters, operation().input_shape)
+    found = [report.generate_report()] if report.has_errors() else []
+    return [*found, *_constraints(parameters, operation().input_shape, "")]
+
+
+def _constraints(value: Any, shape: Any, path: str) -> Iterator[str]:
+    limits = shape.metadata
+    if shape.type_name == "structure" and isinstance(value, dict) and not shape.is_document_type:
+        for key, inner in value.items():
+            if key in shape.members:
+                yield from _constraints(inner, shape.members[key], f"{path}.{key}")
+    elif shape.type_name == "list" and isinstance(value, list):
+        for at, inner in enumerate(value):
+            yield from _constraints(inner, shape.member, f"{path}[{at}]")
+    if shape.type_name in ("string", "list", "blob") and isinstance(value, str | list | bytes):
+        if not limits.get("min", 0) <= len(value) <= limits.get("max", len(value)):
+            yield f"{path}: {len(value)} is not between {limits.get('min')} and {limits.get('max')}"
+    if shape.type_name in ("integer", "float", "long") and isinstance(value, int | float):
+        if not limits.get("min", value) <= value <= limits.get("max", value):
+            yield f"{path}: {value} is not between {limits.get('min')} and {limits.get('max')}"
+    if isinstance(value, str):
+        if "pattern" in limits and not re.fullmatch(limits["pattern"], value):
+            yield f"{path}: {value!r} does not satisfy {limits['pattern']}"
+        if shape.enum and value not in shape.enum:
+            yield f"{path}: {value!r} is not one of {shape.enum}"
