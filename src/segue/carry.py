@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from segue.canonical.blocks import Block, Message, Opaque, Text, ToolCall, ToolResponse, calls_of, responses_of
+from segue.canonical.blocks import Block, Media, Message, Opaque, Text, ToolCall, ToolResponse, calls_of, responses_of
 from segue.canonical.request import Request
 from segue.errors import InputError
 from segue.models import identify
@@ -105,13 +105,10 @@ def say(
     known = identify(model or wire.default_model)
     scheme = scheme_for(wire, known, tool_format, WIRES[wire.on] if wire.on else wire)
     report.target, report.id_scheme, report.model = wire.name, scheme.name, model
-    transcript = render(request, wire.demands(known), policy, report, model=model)
-    rule = wire.names(identify(model))
+    demands = wire.demands(known)
+    names = _names(request, demands.api, wire.names(identify(model)))
+    transcript = render(request, demands, policy, report, model=model, spell=_told(request, names))
     _report_unsaid(request, wire, report)
-    names = NameMap(rule.at_home(tool.name for tool in transcript.tools) if transcript.home else rule)
-    if transcript.home and rule.home_free:
-        for name in _free_text_names(transcript, rule):
-            names.keep(name)
     spell: Callable[[str], str] = names.render
     ids = IdMap.project(transcript, scheme, spell)
     body = wire.render_request(transcript, Projection(ids, names, report, fetch))
@@ -127,20 +124,48 @@ def say(
     return transcript, Said(body, ids, names, report)
 
 
-def _free_text_names(transcript: Transcript, rule: NameRule) -> set[str]:
+def _names(request: Request, api: str, rule: NameRule) -> NameMap:
+    if request.native is None or request.native.api != api:
+        return NameMap(rule)
+    names = NameMap(rule.at_home(tool.name for tool in request.tools))
+    if rule.home_free:
+        for name in _free_text_names(request, rule):
+            names.keep(name)
+    return names
+
+
+def _told(request: Request, names: NameMap) -> Callable[[str], str]:
+    """The name of a tool in running text: as the target was shown it, or readable where it was not."""
+    shown = {tool.name for tool in request.tools}
+    shown.update(call.name for message in request.messages for call in calls_of(message))
+    source = WIRES.get(request.native.api) if request.native is not None else None
+    joint = source.names(identify(request.model)).home_joint if source is not None else ""
+
+    def told(name: str) -> str:
+        spelled = names.render(name) if name in shown else name
+        return spelled.replace(joint, ".") if joint else spelled
+
+    return told
+
+
+def _free_text_names(request: Request, rule: NameRule) -> set[str]:
     """Names that no function bears, nor a tool in a namespace."""
-    calls = [call for message in transcript.messages for call in calls_of(message)]
-    named = [(made.name, made.kind) for made in (*transcript.tools, *calls)]
+    calls = [call for message in request.messages for call in calls_of(message)]
+    named = [(made.name, made.kind) for made in (*request.tools, *calls)]
     lawful = {name for name, _ in named if 0 < len(name) <= rule.home_limit and rule.home_joint not in name}
     free = {name for name, kind in named if kind == "custom" and name in lawful}
-    return free - {name for name, kind in named if kind == "function"}
+    return free - {name for name, kind in named if kind != "custom"}
 
 
 def _report_unsaid(request: Request, target: Wire, report: Report) -> None:
     """What only the API that a value came from has a word for: left out elsewhere, and said so once for each key."""
     native = request.native
     if native is not None and native.api != target.name and native.api in WIRES:
-        for key in sorted(_unknown(native.fragment, WIRES[native.api].body_keys)):
+        source = WIRES[native.api]
+        carried = (request.options.kindred or {}) if target.kindred else ()
+        known = source.body_keys | {key for word, key in source.kindred.items() if word in carried}
+        refused = {key for key in source.telling - known if native.fragment.get(key) is False}
+        for key in sorted({*_unknown(native.fragment, known), *refused}):
             report.add("dropped", f"`{key}` is not carried over to {target.name}", subject=key, fault="projection")
     for key, count in unsaid_items(request, target).items():
         report.findings.append(unsaid_finding(key, count, target))
@@ -153,11 +178,19 @@ def unsaid_items(request: Request, target: Wire) -> dict[str, int]:
     for item in (*request.system, *items):
         native = item.native
         if native is not None and native.api != target.name and native.api in WIRES:
+            if not target.kindred:
+                unsaid.update(key for media in _media_of(item) for key in media.extra or ())
             known = WIRES[native.api].item_keys
             if known.issuperset(native.fragment) and not (isinstance(item, Text) and "content" in native.fragment):
                 continue
             unsaid.update(key for fragment in _fragments(item) for key in _unknown(fragment, known))
     return {key: unsaid[key] for key in sorted(unsaid)}
+
+
+def _media_of(item: Message | Block) -> Iterator[Media]:
+    """Pictures by themselves, or in a result."""
+    held = (item.content or ()) if isinstance(item, ToolResponse) else (item,)
+    yield from (block for block in held if isinstance(block, Media))
 
 
 def unsaid_finding(key: str, count: int, target: Wire) -> Finding:
@@ -192,6 +225,8 @@ def _unknown_keys(fragment: Mapping[str, Any], known: frozenset[str]) -> Iterato
 
 
 def _told_otherwise(item: Message | Block) -> bool:
+    if isinstance(item, Message):
+        return bool(item.blocks) and all(isinstance(block, Opaque) for block in item.blocks)
     if isinstance(item, ToolResponse):
         return item.hosted
     return isinstance(item, Opaque) or (isinstance(item, ToolCall) and item.kind == "hosted")

@@ -16,6 +16,7 @@ from segue.carry import Asked, carry
 from segue.errors import InputError, RemoteProtocolError
 from segue.express import express
 from segue.models import identify
+from segue.render.content import heard
 from segue.render.demands import Policy
 from segue.render.report import Report
 from segue.wire.base import Fetch, Projection, Wire
@@ -75,6 +76,8 @@ class Converted:
     def reply(self, data: Body) -> dict[str, Any]:
         """The target's answer in the source's form: names as the caller declared them, ids unique in its history."""
         reply = self._with_ids(parse_reply(self._target, data))
+        if self._source.name != self._target.name:
+            reply = msgspec.structs.replace(reply, blocks=tuple(heard(reply.blocks, self.report)))
         ids = IdMap(self._source.ids(identify(self._request.model)), provider=self._source.provider)
         names = NameMap(_ANY_NAME)
         ids.add_messages(self._request.messages, names.render)

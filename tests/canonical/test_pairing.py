@@ -116,6 +116,37 @@ def test_on_positional_wires_to_any_open_call():
     assert meetings(ai(call("a", "1")), tool(result("made-up", "x")), positional=True) == [("x", "1")]
 
 
+def misnamed(word: str, name: str, raw_id: str | None = None) -> ToolResponse:
+    return result(raw_id, word, name)
+
+
+def test_on_positional_wires_a_result_of_another_name_goes_by_its_place():
+    bare = ai(call(None, "1", "f"))
+    assert meetings(bare, tool(misnamed("x", "default_api:f")), positional=True) == [("x", "1")]
+    assert meetings(bare, tool(misnamed("x", "default_api:f"))) == [("x", None)]
+    assert meetings(bare, human(""), tool(misnamed("x", "g")), positional=True) == [("x", "1")]
+    assert meetings(ai(call("a", "1", "f")), tool(misnamed("x", "g", "b")), positional=True) == [("x", "1")]
+    (_, answered) = pair([bare, tool(misnamed("x", "default_api:f"))], positional=True)
+    assert responses_of(answered)[0].name == "f"
+
+
+def test_results_of_the_right_name_come_first_to_their_calls():
+    two = ai(call(None, "1", "f"), call(None, "2", "g"))
+    for results in ((misnamed("x", "F"), misnamed("y", "g")), (misnamed("y", "g"), misnamed("x", "F"))):
+        assert sorted(meetings(two, tool(*results), positional=True)) == [("x", "1"), ("y", "2")]
+    reversed_names = tool(misnamed("y", "F"), misnamed("x", "f"))
+    assert meetings(two, reversed_names, positional=True) == [("y", "2"), ("x", "1")]
+
+
+def test_a_result_of_another_name_is_an_orphan_where_its_place_says_nothing():
+    bare = ai(call(None, "1", "f"))
+    assert meetings(bare, human("wait"), tool(misnamed("x", "g")), positional=True) == [("x", None)]
+    surplus = tool(misnamed("x", "f"), misnamed("y", "g"))
+    assert meetings(bare, surplus, positional=True) == [("x", "1"), ("y", None)]
+    again = tool(misnamed("x", "g"), misnamed("x", "g"))
+    assert meetings(bare, again, positional=True) == [("x", "1"), ("x", "1")]
+
+
 def test_a_late_result_goes_to_its_call():
     assert meetings(ai(call("a", "1")), human(), tool(result("a", "late"))) == [("late", "1")]
 

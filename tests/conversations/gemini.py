@@ -522,6 +522,42 @@ CASES = (
         ),
     ),
     Case(
+        "gemini_only_result_under_another_name",
+        "gemini",
+        "the only result has neither the name of the only call nor an id: by position (GEM-13)",
+        gemini(
+            to_model("Go."),
+            by_model(part_call("read_file", {"path": "a"})),
+            to_model(part_result("ReadFile", "A")),
+            to_model("And b."),
+            by_model(part_call("read_file", {"path": "b"}, call_id="fc-2")),
+            to_model(part_result("default_api:read_file", "B", "fc-9")),
+        ),
+    ),
+    Case(
+        "gemini_named_files",
+        "gemini",
+        "files and pictures with a name, inline and by address",
+        gemini(
+            to_model(
+                "Look.",
+                {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo=", "displayName": "kelp.png"}},
+                {"inlineData": {"mimeType": "application/pdf", "data": "JVBERi0=", "displayName": "kelp.pdf"}},
+                {"fileData": {"mimeType": "image/png", "fileUri": "https://kelp.example/b", "displayName": "b.png"}},
+            ),
+        ),
+    ),
+    Case(
+        "gemini_forces_what_is_not_declared",
+        "gemini",
+        "the only function that may be called is not declared (GEM-23)",
+        gemini(
+            to_model("Go."),
+            tools=declarations("read_file"),
+            toolConfig={"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["gone"]}},
+        ),
+    ),
+    Case(
         "gemini_ids_repeat",
         "gemini",
         "one id for two calls of a turn, and again in the next",

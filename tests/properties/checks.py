@@ -293,6 +293,16 @@ def results_together(body: Body) -> None:
             assert messages[at - 1]["role"] == "assistant", f"messages[{at}] holds results and follows no reply"
 
 
+# Items of Responses that say something to the API, or name what the body does not hold.
+SILENT = ("item_reference", "compaction", "mcp_list_tools", "additional_tools", "compaction_trigger")
+
+
+def in_nobodys_voice(body: Body) -> None:
+    """What is no part of the conversation is not told as if somebody had said it."""
+    words = dumped(said(body))
+    assert not [kind for kind in SILENT if f"[{kind} not supported here]" in words]
+
+
 def still_bound(given: Body, body: Body) -> None:
     """ANT-28: a thinking block that is sent again stands behind exactly what it was made with."""
 

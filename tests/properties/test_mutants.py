@@ -87,6 +87,7 @@ def _by_property(case: Case, body: dict[str, Any], target: str, place: str) -> I
             checks.still_bound(case.body, body)
         if target == "anthropic":
             checks.results_together(body)
+        checks.in_nobodys_voice(body)
     except AssertionError as error:
         yield f"{place}: {error}"
 

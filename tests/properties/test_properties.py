@@ -66,6 +66,22 @@ def test_a_story_keeps_its_sense(source: str, target: str, data: st.DataObject) 
     assert checks.dumped(again.body) == checks.dumped(out.body), "a second conversion changed it"
 
 
+@EVERY_TARGET
+@examples(20, items=len(checks.TARGETS))
+@given(data=st.data())
+def test_an_item_that_stands_twice_is_said_once(target: str, data: st.DataObject) -> None:
+    """Responses: each item has an id of its own, so the same one again changes nothing (OAI-RESP-13)."""
+    _, body = told(data, "openai-responses")
+    named = [item for item in body["input"] if "id" in item]
+    assume(named and len({item["id"] for item in named}) == len(named))
+    again = data.draw(st.lists(st.sampled_from(range(len(named))), min_size=1, max_size=3, unique=True))
+    doubled = [one for item in body["input"] for one in [item] * (2 if item in [named[i] for i in again] else 1)]
+    out = segue.convert({**body, "input": doubled}, source="openai-responses", target=target)
+    once = segue.convert(body, source="openai-responses", target=target)
+    assert checks.dumped(out.body) == checks.dumped(once.body)
+    assert len(out.report.of("dedupe")) == len(once.report.of("dedupe")) + len(again)
+
+
 # Gemini and Mistral refuse keys that they do not know (MIS-13).
 EXTRAS: dict[str, dict[str, Any]] = {
     "": {"temperature": 1.0, "top_p": 1, "metadata": {"k": "v", "": 0}, "x_unknown": [1, 1.0, {}]},

@@ -102,8 +102,20 @@ def test_a_marked_beginning_of_an_answer():
 
 def test_an_empty_reply_where_none_may_be_empty():
     demands = msgspec.structs.replace(ANYTHING, empty_messages=frozenset({"human"}))
-    transcript, _ = said(Message("human", (Text(""),)), Message("ai", (Text(""),)), HUMAN, demands=demands)
+    own = [Message(speaker, (Text(""),), native=Native(ANYTHING.api, {})) for speaker in ("human", "ai")]
+    transcript, _ = said(*own, HUMAN, demands=demands)
     assert [message.speaker for message in transcript.messages] == ["human", "human"]
+
+
+def test_empty_texts_stay_at_home_and_go_abroad_nowhere():
+    demands = msgspec.structs.replace(ANYTHING, empty_messages=frozenset({"human", "ai"}))
+    for api, expected in ((ANYTHING.api, ["", "", "x"]), ("abroad", ["x"])):
+        native = Native(api, {})
+        alone, beside = (Text(""),), (Text(""), Text("x"))
+        given = [Message("ai", blocks, native=native) for blocks in (alone, beside)]
+        transcript, report = said(HUMAN, *given, HUMAN, demands=demands)
+        assert [block for message in transcript.messages[1:-1] for block in message.blocks] == [*map(Text, expected)]
+        assert len(report.of("dropped")) == (api == "abroad")
 
 
 def test_reasoning_that_is_refused_even_at_home():

@@ -320,13 +320,58 @@ def test_roles_in_capitals_are_read_and_written_small():
     assert home({"contents": {"role": "USER", "parts": {"text": "hi"}}}) == [user({"text": "hi"})]
 
 
-def test_a_part_of_a_kind_that_nobody_knows_is_told_as_text():
-    made = segue.convert(body(user({"hologram": {"x": 1}})), source="gemini", target="gemini")
-    assert made.body["contents"][1] == user({"text": "[hologram not supported here]"})
+@pytest.mark.parametrize(
+    "part", [{"hologram": {"x": 1}}, {"hologram": {"x": 1}, "partMetadata": {"k": "v"}, "text": None}]
+)
+def test_a_part_of_a_kind_that_nobody_knows_goes_home(part: Any):
+    given = body(user(part), model({**part, "thoughtSignature": SIGNED}), user({"text": "go on"}))
+    made = segue.convert(given, source="gemini", target="gemini")
+    assert made.body["contents"][1]["parts"] == [part]
+    assert made.body["contents"][2]["parts"][0]["hologram"] == {"x": 1}
+    assert made.body["contents"][2]["parts"][0]["thoughtSignature"] == SIGNED
+    verdict = segue.check(made.body, "gemini")
+    assert verdict
+    assert {violation.severity for violation in verdict} == {"risk"}
+    assert to("anthropic", given)["messages"][0]["content"][-1]["text"] == "[hologram not supported here]"
+
+
+@pytest.mark.parametrize("part", [{"type": "text"}, {"a": {}, "b": {}}, {"hologram": 1}])
+def test_a_part_that_is_no_kind_at_all_is_told_as_text(part: Any):
+    assert not segue.check(body(user(part)), "gemini")
+    made = segue.convert(body(user(part)), source="gemini", target="gemini")
+    assert made.body["contents"][1] == user({"text": f"[{next(iter(part))} not supported here]"})
     assert made.report.of("text")
 
 
 # -------------------------------------------------------------------------------------------------------------- pairing
+
+
+def test_results_in_another_order_stay_so_at_home_and_nowhere_else():
+    given = body(
+        model(call(1, "f", signature=SIGNED, id="1"), call(2, "g", id="2")),
+        user(response("G", "g", id="2"), response("F", "f", id="1")),
+    )
+    # GEM-12 is a risk, not a refusal
+    assert {violation.severity for violation in segue.check(given, "gemini")} == {"risk"}
+    assert home(given) == given["contents"]
+    assert [message["content"] for message in to("openai-chat", given)["messages"][2:]] == ["F", "G"]
+    assert [block["content"] for block in to("anthropic", given)["messages"][2]["content"]] == ["F", "G"]
+    assert [item["output"] for item in to("openai-responses", given)["input"][3:]] == ["F", "G"]
+    there = to("openai-chat", given)["messages"]
+    back = abroad(*there[:2], there[3], there[2])["contents"][2]["parts"]
+    assert [part["functionResponse"]["name"] for part in back] == ["f", "g"]
+
+
+@pytest.mark.parametrize("name", ["default_api:look", "Look", "else"])
+@pytest.mark.parametrize("ids", [{}, {"id": "x"}])
+def test_a_result_of_another_name_is_that_of_the_call_before_it(name: str, ids: Any):
+    given = body(model(call(1, signature=SIGNED)), user(response("one", name, **ids)))
+    made = segue.convert(given, source="gemini", target="gemini")
+    assert segue.check(made.body, "gemini")
+    assert made.body["contents"][2]["parts"][0]["functionResponse"]["name"] == "look"
+    assert [finding.subject for finding in made.report.findings] == [name]
+    assert to("anthropic", given)["messages"][2]["content"][0]["content"] == "one"
+    assert to("mistral", given)["messages"][2]["name"] == "look"
 
 
 def test_calls_of_one_function_without_ids_are_paired_in_order():
@@ -779,3 +824,41 @@ def test_any_contents_give_a_body_or_an_input_error(contents: Any, name: str | N
         return
     verdict = segue.check(made, target, model=name if target == "gemini" else None)
     assert verdict, f"{verdict}\n{json.dumps(made)}"
+
+
+def test_names_of_files_that_have_no_place_are_reported():
+    named = {"mimeType": "image/png", "data": PNG, "displayName": "a.png"}
+    shown = {"functionResponse": {"name": "look", "response": {"output": "x"}, "parts": [{"inlineData": named}]}}
+    given = body(user({"inlineData": named}), model(call(1, signature=SIGNED)), user(shown))
+    for target, count in (("openai-chat", 2), ("openai-responses", 2), ("anthropic", 2), ("gemini", 0)):
+        made = segue.convert(given, source="gemini", target=target)
+        assert [finding.subject for finding in made.report.of("dropped")] == ["a.png"] * count, target
+    told = segue.convert(given, source="gemini", target="qwen")
+    assert not told.report.of("dropped")
+    assert "a.png" in told.data.decode()
+    paper = {"type": "document", "title": "p", "source": {"type": "base64", "media_type": "application/pdf"}}
+    paper["source"] |= {"data": "QUJD"}
+    made = segue.convert(
+        {"messages": [{"role": "user", "content": [paper]}], "max_tokens": 9}, source="anthropic", target="gemini"
+    )
+    assert [finding.subject for finding in made.report.of("dropped")] == ["p"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        (["line one\n", "line two"], "line one\nline two"),
+        (["line one", "line two"], "line one\nline two"),
+        (["a\n\n", "", "b"], "a\n\nb"),
+        (["a", "", "b", ""], "a\nb"),
+    ],
+)
+def test_texts_of_a_result_are_joined_without_doubling_line_breaks(parts: list[str], said: str):
+    content = [{"type": "text", "text": part} for part in parts]
+    messages = [HI, asks(("c1", 1)), found("c1", content)]
+    answer = abroad(*messages)["contents"][2]["parts"][0]["functionResponse"]["response"]
+    assert answer == {"output": said}
+    for form in ({"messages": messages}, json.dumps({"messages": messages}).encode()):
+        there = segue.convert(form, source="openai-chat", target="gemini").body["contents"][2]["parts"]
+        assert there == abroad(*messages)["contents"][2]["parts"]
+        assert segue.convert(form, source="openai-chat", target="deepseek").body["messages"][2]["content"] == said

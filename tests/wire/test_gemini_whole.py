@@ -25,6 +25,10 @@ from tests.wire.carrying import carry_reply, told
 HI = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
 SKIP = "skip_thought_signature_validator"
 TOOLS = [{"functionDeclarations": [{"name": "look"}]}]
+ANTHROPIC_TOOLS = [
+    {"type": "web_search_20250305", "name": "web_search"},
+    {"name": "look", "input_schema": {"type": "object"}},
+]
 
 
 def read_tools(*tools: Any) -> Any:
@@ -360,6 +364,30 @@ def test_the_choice_of_tools_from_abroad(choice: Any, config: Any):
     body, reported = asked(tool_choice=choice)
     assert "toolConfig" not in body
     assert reported == ["tool_choice"]
+
+
+def test_a_forced_tool_that_is_not_declared_is_not_named():
+    gone = {"type": "function", "function": {"name": "gone"}}
+    body, reported = asked(tools=LOOK, tool_choice=gone)
+    assert "toolConfig" not in body
+    assert reported == ["tool_choice"]
+    hosted = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 9, "tools": ANTHROPIC_TOOLS}
+    forced = {**hosted, "tool_choice": {"type": "tool", "name": "web_search"}}
+    made = segue.convert(forced, source="anthropic", target="gemini")
+    assert segue.check(made.body, "gemini")
+    assert "toolConfig" not in made.body
+
+
+@pytest.mark.parametrize("names", ["gone", ["gone"], ["gone", "lost"]])
+def test_a_forced_function_that_is_not_declared_at_home(names: Any):
+    config = {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": names}}
+    body, reported = home(tools=TOOLS, toolConfig=config)
+    assert body["toolConfig"] == {"functionCallingConfig": {"mode": "AUTO"}}
+    assert reported == ["tool_choice"]
+
+
+def test_the_report_names_an_option_as_bodies_do():
+    assert asked(parallel_tool_calls=False, tools=LOOK)[1] == ["parallel_tool_calls"]
 
 
 def test_what_only_gemini_has_is_reported_abroad():

@@ -484,6 +484,13 @@ def test_options_and_tools() -> None:
         presence_penalty=1.0,
         frequency_penalty=0,
         user="u",
+        kindred={
+            "store": False,
+            "metadata": {"a": "b"},
+            "service_tier": "auto",
+            "verbosity": "low",
+            "user": "u",
+        },
     )
     read, patch, mystery = request.tools
     assert (read.name, read.description, read.parameters, read.strict) == ("read", "Reads.", SCHEMA, True)
@@ -766,7 +773,7 @@ def test_options_from_abroad() -> None:
     }
     assert [finding.subject for finding in report.of("adjusted")] == [
         "tool_choice",
-        "parallel",
+        "parallel_tool_calls",
         "top_k",
         "temperature",
         "stop",
@@ -844,7 +851,7 @@ def test_an_id_of_a_user_that_is_too_long_goes_out_as_its_hash(target: str, plac
 
     def sent(user: str) -> tuple[str, list[str | None]]:
         body = {"messages": [{"role": "user", "content": "a"}]}
-        source = "openai-chat" if target != "openai-chat" else "kimi"
+        source = "openai-chat" if not target.startswith("openai") else "kimi"
         made = segue.convert({**body, "user": user}, source=source, target=target)
         value: Any = made.body
         for key in place:

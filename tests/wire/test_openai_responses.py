@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -277,7 +278,7 @@ def test_typed_pairs_go_abroad_as_calls_and_results():
     assert results["call_Ap2"] == said["apply_patch"] == "[error] no such file"
     assert results["call_Cu1"] == said["computer"] == "[image follows]"
     assert results["call_Sh1"] == "Linux\n\nno such file\n\n[exit code 1]"
-    assert said["next_high_water"].startswith("[error] {")
+    assert said["tides_next_high_water_ruxbprtu"].startswith("[error] {")
     assert said["file_search"] == "[run by the provider, output not disclosed]"
 
 
@@ -330,7 +331,8 @@ def test_an_instruction_to_the_api_is_no_part_of_the_conversation():
     update = {"type": "configuration_update", "reasoning": {"effort": "low"}}
     out = abroad(body(user("a"), update, {"type": "compaction_trigger"}))
     assert out.body["messages"] == [{"role": "user", "content": "a"}]
-    assert [finding.kind for finding in out.report.of("dropped")] == ["dropped"] * 3
+    subjects = [finding.subject for finding in out.report.of("dropped")]
+    assert subjects == ["configuration_update", "compaction_trigger"]
 
 
 def test_an_update_that_nobody_waits_for_is_no_result():
@@ -636,7 +638,7 @@ def test_options_from_abroad(options, expected):
         (None, {"presence_penalty": 1, "frequency_penalty": 1}, {}, ["presence_penalty", "frequency_penalty"]),
         (None, {"max_tokens": 5}, {"max_output_tokens": 16}, ["max_tokens"]),
         (None, {"temperature": 3}, {"temperature": 2}, ["temperature"]),
-        (None, {"user": "x" * 129}, {}, ["user"]),
+        (None, {"user": "x" * 65}, {"safety_identifier": sha256(b"x" * 65).hexdigest()}, ["user"]),
         (None, {"tool_choice": ToolChoice("tool", "gone")}, {}, ["tool_choice"]),
         (None, {"reasoning": Reasoning(enabled=True, adaptive=True)}, {}, ["reasoning"]),
         (None, {"response_format": ResponseFormat("schema")}, {}, ["response_format"]),
@@ -656,13 +658,16 @@ def test_options_that_are_adjusted(model, options, expected, adjusted):
 
 
 def test_no_choice_without_tools():
-    assert asked(tool_choice=ToolChoice("auto"), parallel=True) == ({}, ["tool_choice", "parallel"])
+    assert asked(tool_choice=ToolChoice("auto"), parallel=True) == ({}, ["tool_choice", "parallel_tool_calls"])
 
 
 def test_options_are_read():
     options = WIRE.parse_request(BODIES["every item"]).options
     assert options == Options(
-        max_tokens=900, tool_choice=ToolChoice("required", allowed=("run_sql", "tides")), user="u1"
+        max_tokens=900,
+        tool_choice=ToolChoice("required", allowed=("run_sql", "tides")),
+        user="u1",
+        kindred={"metadata": {"k": "v"}, "safety_identifier": "u1"},
     )
     options = WIRE.parse_request(BODIES["agent"]).options
     assert options == Options(
@@ -671,6 +676,7 @@ def test_options_are_read():
         reasoning=Reasoning(effort="medium"),
         response_format=ResponseFormat("text"),
         stream=True,
+        kindred={"store": False, "prompt_cache_key": "k", "verbosity": "low"},
     )
     assert WIRE.parse_request(body(reasoning={"effort": "none"})).options.reasoning == Reasoning(False, "none")
     odd = body(temperature="hot", tool_choice=7, reasoning=[], text={"format": {"type": "x"}}, stream="yes")
@@ -679,11 +685,81 @@ def test_options_are_read():
 
 
 def test_what_only_this_api_has_is_reported_abroad():
+    shared = {"prompt_cache_key", "text.verbosity", "store"}
+    own = {"include", "reasoning.summary", "reasoning.context", "phase", "annotations", "an_unknown_field"}
     findings = abroad(BODIES["agent"]).report.of("dropped")
-    assert {finding.subject for finding in findings} >= {
-        *("include", "prompt_cache_key", "text.verbosity", "reasoning.summary", "reasoning.context"),
-        *("phase", "annotations", "an_unknown_field"),
+    assert {finding.subject for finding in findings} >= own
+    assert shared.isdisjoint(finding.subject for finding in findings)
+    findings = segue.convert(BODIES["agent"], source=API, target="anthropic").report.of("dropped")
+    assert {finding.subject for finding in findings} >= own | shared
+
+
+def test_what_the_chat_api_takes_as_well_goes_there():
+    said = {"service_tier": "flex", "prompt_cache_key": "k", "store": True, "metadata": {"a": "b"}, "user": "u"}
+    made = abroad(body(user(), **said, safety_identifier="s", text={"verbosity": "low"})).body
+    assert {key: value for key, value in made.items() if key != "messages"} == {
+        **said,
+        "safety_identifier": "s",
+        "verbosity": "low",
     }
+    back = segue.convert(made, source="openai-chat", target=API).body
+    assert {key: value for key, value in back.items() if key != "input"} == {
+        **said,
+        "safety_identifier": "s",
+        "text": {"verbosity": "low"},
+    }
+
+
+def test_what_is_told_in_words_is_not_reported_as_dropped():
+    asked = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "s", "name": "f", "arguments": "{}"}
+    given = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
+    out = abroad(body(user(), asked, given))
+    assert out.body["messages"][-1]["content"] == "[mcp_approval_response not supported here] approved"
+    assert not out.report.of("dropped")
+
+
+def test_metadata_goes_to_the_chat_api_with_what_is_stored_alone():
+    out = abroad(body(user(), metadata={"a": "b"}))
+    assert "metadata" not in out.body
+    assert [finding.subject for finding in out.report.of("adjusted")] == ["metadata"]
+
+
+def test_an_option_of_another_type_is_reported_and_not_carried():
+    out = abroad(body(user(), service_tier=7, store="yes"))
+    assert not {"service_tier", "store"} & out.body.keys()
+    assert [finding.subject for finding in out.report.of("dropped")] == ["service_tier", "store"]
+
+
+def test_a_server_that_speaks_the_chat_api_gets_nothing_that_only_openai_has():
+    part = {"type": "input_file", "file_id": "file-1"}
+    out = segue.convert(body(user([part]), store=False, user="u"), source=API, target="openai-chat", profile="vllm")
+    assert out.body["messages"][0]["content"] == "[document not supported here] file-1"
+    assert out.body.get("user") == "u"
+    assert "store" in [finding.subject for finding in out.report.of("dropped")]
+
+
+def test_a_tool_in_words_has_the_name_that_the_target_was_shown():
+    picture = {"type": "input_image", "image_url": "https://x/y.png"}
+    tools = [{"type": "namespace", "name": "web", "description": "w", "tools": [function("open")]}]
+    lost = output("call_9", "lost", name="find", namespace="web")
+    given_body = body(user(), call(name="open", namespace="web"), output(output=[picture]), lost, tools=tools)
+    chat = abroad(given_body).body
+    shown = chat["messages"][1]["tool_calls"][0]["function"]["name"]
+    words = json.dumps([message["content"] for message in chat["messages"] if message["role"] == "user"])
+    assert f"[image from the result of {shown}]" in words
+    assert "[result of web.find;" in words
+    assert "::" not in json.dumps(chat) + json.dumps(home(given_body).body)
+
+
+def test_what_codex_wrote_for_a_killed_call_gives_way_to_its_output():
+    aborted = output("call_1", "aborted")
+    for outputs in ((aborted, output("call_1", "A")), (output("call_1", "A"), aborted)):
+        for out in (home(body(user(), call(), *outputs)), abroad(body(user(), call(), *outputs))):
+            assert "aborted" not in json.dumps(out.body)
+            assert [finding.subject for finding in out.report.of("dedupe")] == ["aborted"]
+    alone = segue.convert(body(user(), call(), aborted), source=API, target="anthropic").body["messages"][-1]
+    (result,) = alone["content"]
+    assert (result["content"], "is_error" in result) == ("aborted", False)
 
 
 def test_another_model_at_home_is_asked_only_for_what_it_has():

@@ -93,16 +93,43 @@ def test_sealed_reasoning_without_an_id_stays():
 def test_resp_13_an_id_stands_once():
     out = mended(
         *(user("a", id="msg_0"), reasoning(), says("x"), call(id="fc_1"), output(id="fco_1")),
-        *(user("b", id="msg_0"), reasoning(), says("x"), call("call_2", id="fc_1"), output("call_2", id="fco_1")),
+        *(user("b", id="msg_0"), reasoning(), says("y"), call("call_2", id="fc_1"), output("call_2", id="fco_1")),
     )
     assert ids(out)[:5] == ["msg_0", "rs_1", "msg_1", "fc_1", "fco_1"]
     assert ids(out)[5:] == [None] * 4
     assert kinds(out)[5:] == ["message", "message", "function_call", "function_call_output"]
-    assert findings(out) == ["reasoning"]
+    assert findings(out) == ["dedupe"]
+
+
+def test_resp_13_an_item_stands_once():
+    out = mended(user(), reasoning(), reasoning(), says("x"), says("x", status="in_progress"), SEARCH, user(), SEARCH)
+    assert kinds(out) == ["message", "reasoning", "message", "web_search_call", "message"]
+    assert [(finding.kind, finding.subject) for finding in out.report.findings] == [
+        *(("dedupe", "rs_1"), ("dedupe", "msg_1"), ("dedupe", "ws_1")),
+    ]
+    chat = segue.convert(body(user(), says("x"), says("x"), {"id": "msg_1"}), target="openai-chat")
+    assert [message["content"] for message in chat.body["messages"]] == ["go", "x"]
+    assert [finding.subject for finding in chat.report.of("dedupe")] == ["msg_1", "msg_1"]
+
+
+def test_resp_13_a_repeated_output_answers_no_later_call():
+    once = (call("call_0", id="fc_1"), output("call_0", "A", id="fco_1"))
+    later = (call("call_0", id="fc_2"), output("call_0", "A", id="fco_1"), output("call_0", "B", id="fco_2"))
+    out = segue.convert(body(user(), *once, user(), *later), target="openai-chat")
+    assert [message["content"] for message in out.body["messages"] if message["role"] == "tool"] == ["A", "B"]
+
+
+def test_the_bytes_of_a_repeated_item_are_read_the_same():
+    given_body = body(user(), says("x"), user(), says("x"), user())
+    for target in ("openai-chat", API):
+        quick = segue.convert(json.dumps(given_body).encode(), source=API, target=target)
+        assert quick.body == segue.convert(given_body, source=API, target=target).body
+        assert quick.report.of("dedupe")
 
 
 def test_resp_13_what_the_provider_ran_twice_is_told_as_a_call():
-    out = mended(user(), SEARCH, says("x"), user(), SEARCH, says("y", id="msg_2"))
+    again = {**SEARCH, "action": {"type": "search", "query": "another"}}
+    out = mended(user(), SEARCH, says("x"), user(), again, says("y", id="msg_2"))
     assert kinds(out) == [
         *("message", "web_search_call", "message", "message"),
         *("function_call", "function_call_output", "message"),
@@ -160,8 +187,32 @@ def test_resp_05_nor_where_an_item_refers_to_it():
     given_body = body(user(), {"type": "item_reference", "id": "fc_9"}, output("call_9"))
     assert segue.convert(given_body, target=API).body == given_body
     out = segue.convert(given_body, target="openai-chat")
-    assert "the stored item fc_9" in out.report.of("dropped")[0].message
-    assert out.body["messages"][1] == {"role": "assistant", "content": "[item_reference not supported here] fc_9"}
+    told = [(finding.subject, finding.message) for finding in out.report.of("dropped")]
+    assert any("the stored item fc_9" in message for _, message in told)
+    assert any(subject == "fc_9" and "history is missing" in message for subject, message in told)
+    assert [message["role"] for message in out.body["messages"]] == ["user", "user"]
+
+
+def test_what_is_no_part_of_the_conversation_is_said_by_nobody():
+    listing = {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "tides", "tools": []}
+    compaction = {"type": "compaction", "id": "cmp_1", "encrypted_content": "x"}
+    tools = {"type": "additional_tools", "role": "developer", "tools": [function()]}
+    out = segue.convert(body(tools, compaction, user(), listing, says("x")), target="openai-chat")
+    assert [message["role"] for message in out.body["messages"]] == ["user", "assistant"]
+    assert [tool["function"]["name"] for tool in out.body["tools"]] == ["read"]
+    told = {finding.subject: (finding.kind, finding.message) for finding in out.report.findings}
+    assert told["cmp_1"][0] == told["tides: "][0] == "dropped"
+    assert "history is missing" in told["cmp_1"][1]
+    assert told["additional_tools"] == ("moved", "additional_tools: its tools are declared with the others")
+    assert not any("empty message" in message for _, message in told.values())
+
+
+def test_a_listing_in_a_reply_is_said_by_nobody():
+    asked = segue.convert({"model": "gpt-4.1", "messages": [user()]}, source="openai-chat", target=API)
+    listing = {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "tides", "tools": []}
+    reply = {"object": "response", "status": "completed", "model": "gpt-5", "output": [listing, says("x")]}
+    assert asked.reply(reply)["choices"][0]["message"]["content"] == "x"
+    assert "mcp_list_tools" in asked.report.findings[-1].message
 
 
 def test_resp_04_not_where_the_provider_may_hold_the_output():
@@ -277,7 +328,6 @@ def test_what_else_is_misshapen_is_told():
     )
     assert out.body["input"] == [
         user(),
-        {"role": "assistant", "content": "[compaction not supported here]"},
         {"role": "assistant", "content": "[mcp_approval_request not supported here] f of None: None"},
         user([{"type": "input_text", "text": "[mcp_approval_response not supported here] approved"}]),
         {"role": "assistant", "content": "a"},

@@ -6,7 +6,7 @@ of a block or message says so with `edited`, which keeps `native` from claiming 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -23,6 +23,7 @@ __all__ = [
     "Opaque",
     "Origin",
     "Outcome",
+    "Silence",
     "Speaker",
     "State",
     "Text",
@@ -31,6 +32,7 @@ __all__ = [
     "ToolResponse",
     "calls_of",
     "edited",
+    "one_text",
     "responses_of",
     "state_of",
     "text_of",
@@ -41,6 +43,7 @@ Speaker = Literal["system", "human", "ai", "tool"]
 Identity = Literal["natural", "nullable", "conflated", "synthetic", "absent"]
 State = Literal["pending", "complete", "error", "cancelled", "interrupted"]
 Outcome = Literal["cancelled", "interrupted"]
+Silence = Literal["repeated", "missing", "listing", "declaring", "instruction"]
 
 
 class Native(Struct, frozen=True, gc=False):
@@ -116,11 +119,17 @@ class Code(Struct, frozen=True, gc=False, tag="code"):
 
 
 class Opaque(Struct, frozen=True, gc=False, tag="opaque"):
-    """Something that segue has no model of. At home it goes back whole; abroad `text` is what can be said of it."""
+    """Something that segue has no model of. At home it goes back whole; abroad `text` is what can be said of it.
+
+    Where it is `silent` nothing is to be said, for it is no part of the conversation: an item that was there before
+    (`repeated`), a name for history that is not here (`missing`), a `listing` of tools, tools declared in passing
+    (`declaring`), an `instruction` to the API.
+    """
 
     kind: str
     native: Native | None = None
     text: str = ""
+    silent: Silence | None = None
     extra: Mapping[str, Any] | None = None
 
 
@@ -250,5 +259,16 @@ def state_of(response: ToolResponse) -> State:
 
 
 def text_of(blocks: tuple[Block, ...] | None) -> str:
-    """The words in blocks, joined by line breaks."""
-    return "\n".join(block.text for block in blocks or () if isinstance(block, Text))
+    """The words in blocks as one text."""
+    return one_text(block.text for block in blocks or () if isinstance(block, Text))
+
+
+def one_text(parts: Iterable[str]) -> str:
+    """The parts of a text in one, each on a line of its own; empty ones are none."""
+    text = ""
+    written: list[str] = []
+    for part in parts:
+        if part:
+            written += ["\n", part] if text and not text.endswith("\n") else [part]
+            text = part
+    return "".join(written)

@@ -10,7 +10,8 @@ hint, and these rules decide:
 2. A result without an id goes to the newest turn that has open calls, by name where it has one, then by order,
    calls without an id first.
 3. A result whose id no call of the history bears goes to the calls of that turn that have no id. On wires that pair by
-   position it goes to any call that is still open there.
+   position it goes to any call that is still open there; and so does one that is named otherwise than all of them, if
+   nobody spoke in between and once the results that are named rightly have theirs.
 4. What finds no open call is a duplicate if its content equals that of a result already there, else an orphan.
 5. A result that stands before its call waits, and takes that call if nothing else answered it. If something did, it is
    more likely the rest of a turn that was cut: a duplicate if it says the same, else an orphan.
@@ -61,17 +62,19 @@ class _Turn:
     A queue is made when it is first asked for: most results find the one call that bears their id.
     """
 
-    __slots__ = ("_queues", "bearing", "key", "open", "slots")
+    __slots__ = ("_queues", "bearing", "key", "open", "slots", "tools")
 
     def __init__(self, key: str) -> None:
         self.key = key
         self.slots: list[_Slot] = []
+        self.tools: set[str] = set()
         self.open = 0
         self.bearing: defaultdict[_Name, list[_Slot]] = defaultdict(list)
         self._queues: dict[tuple[object, ...], deque[_Slot]] = {}
 
     def take(self, slot: _Slot, name: _Name) -> None:
         self.slots.append(slot)
+        self.tools.add(slot.call.name)
         self.open += 1
         self.bearing[name].append(slot)
         if self._queues:
@@ -118,6 +121,7 @@ class Pairer:
         self._newest_bearing: dict[_Name, _Turn] = {}
         self._turns: list[_Turn] = []
         self._open_turns: list[_Turn] = []
+        self._just_said: _Turn | None = None
         self._replies: Counter[str] = Counter()
         self._orphans: Counter[tuple[str | None, str | None]] = Counter()
         self._ids: set[str] = set()
@@ -127,10 +131,13 @@ class Pairer:
     def feed(self, message: Message) -> Message:
         """The message with ids in its calls and results, and the key of its turn."""
         if _PAIRED.isdisjoint(map(type, message.blocks)):
+            if any(not isinstance(block, Text) or block.text for block in message.blocks):
+                self._just_said = None
             return message
         calls = calls_of(message)
         turn = self._open_turn(message, calls) if calls else None
         blocks: list[Block] = []
+        misnamed: list[tuple[int, ToolResponse]] = []
         index = 0
         changed = turn is not None
         key = turn.key if turn is not None else message.turn_key
@@ -140,9 +147,15 @@ class Pairer:
                 index += 1
             elif isinstance(block, ToolResponse):
                 changed = True
-                block, answered = self._resolve(block)
-                key = key or answered
+                if self._is_misnamed(block):
+                    misnamed.append((len(blocks), block))
+                else:
+                    block, answered = self._resolve(block)
+                    key = key or answered
             blocks.append(block)
+        for place, response in misnamed:
+            blocks[place], answered = self._next_in_line(response)
+            key = key or answered
         return msgspec.structs.replace(message, blocks=tuple(blocks), turn_key=key) if changed else message
 
     def _open_turn(self, message: Message, calls: Sequence[ToolCall]) -> _Turn:
@@ -153,6 +166,7 @@ class Pairer:
         else:
             turn = _Turn(message.turn_key)
         self._turns.append(turn)
+        self._just_said = turn
         return turn
 
     def _take_call(self, call: ToolCall, turn: _Turn, index: int) -> ToolCall:
@@ -199,6 +213,26 @@ class Pairer:
         if found is None and (response.origin.raw_id is None or self._positional):
             found = turn.waiting_at(hosted=response.hosted, without_id=False, tool=tool)
         return found
+
+    def _is_misnamed(self, response: ToolResponse) -> bool:
+        """Whether the place of a result says which call it answers, and neither its id nor its name does."""
+        turn = self._just_said
+        if turn is None or not turn.open or not self._positional or response.hosted or not response.name:
+            return False
+        name = _name(response)
+        known = response.call_id in self._slots or name in self._newest_bearing or name in self._borne
+        return not known and response.name not in turn.tools
+
+    def _next_in_line(self, response: ToolResponse) -> tuple[ToolResponse, str | None]:
+        turn = self._just_said
+        if turn is None or not turn.open:
+            return self._resolve(response)
+        slot = turn.waiting_at(hosted=False, without_id=True, tool=None)
+        slot = slot or turn.waiting_at(hosted=False, without_id=False, tool=None)
+        if slot is None:
+            return self._resolve(response)
+        answered, key = self._answer(slot, response)
+        return msgspec.structs.replace(answered, name=slot.call.name), key
 
     def _by_content(self, response: ToolResponse, turns: Iterable[_Turn]) -> _Slot | None:
         """A call of a closed turn whose result says the same: this one is its repetition."""
@@ -261,7 +295,8 @@ def _could_repeat(response: ToolResponse, slot: _Slot) -> bool:
     raw_id = response.origin.raw_id
     if (raw_id is not None and slot.call.origin.raw_id is not None) or _name(slot.call)[1] != response.hosted:
         return False
-    return response.name is None or response.name == slot.call.name
+    said = slot.answer.name if slot.answer is not None else None
+    return response.name in (None, slot.call.name, said)
 
 
 def pair(messages: Sequence[Message], *, positional: bool = False) -> tuple[Message, ...]:

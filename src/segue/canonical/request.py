@@ -85,6 +85,8 @@ class Options(Struct, frozen=True, gc=False):
     presence_penalty: float | int | None = None
     frequency_penalty: float | int | None = None
     user: str | None = None
+    kindred: Mapping[str, Any] | None = None
+    """What only the APIs of one provider have a word for, in that provider's words."""
 
 
 class Request(Struct, frozen=True, gc=False):

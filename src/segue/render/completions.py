@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from segue.canonical.blocks import Block, Message, State, Text, ToolCall, ToolResponse, state_of
+from segue.canonical.blocks import Block, Message, State, Text, ToolCall, ToolResponse, one_text, state_of
 from segue.canonical.jsontext import write_text
 from segue.canonical.pairing import same_content
 from segue.render.demands import TEXTS
@@ -76,7 +76,7 @@ def told_result(response: ToolResponse, label: str) -> list[Block]:
     words = [block.text for block in content if isinstance(block, Text)]
     if response.structured is not msgspec.UNSET:
         words.append(write_text(response.structured))
-    return [Text("\n".join([label, *words])), *(block for block in content if not isinstance(block, Text))]
+    return [Text(one_text([label, *words])), *(block for block in content if not isinstance(block, Text))]
 
 
 def orphans(draft: Draft) -> Draft:
@@ -134,7 +134,7 @@ def _orphan(draft: Draft, response: ToolResponse) -> list[Block]:
         draft.report.add("orphan", "a result without a call: left out", call_id=response.call_id, subject=tool)
         return []
     draft.report.add("orphan", "a result without a call: told as text", call_id=response.call_id, subject=tool)
-    return told_result(response, TEXTS.orphan.format(tool=tool))
+    return told_result(response, TEXTS.orphan.format(tool=draft.tool_name(response)))
 
 
 def complete(draft: Draft) -> Draft:

@@ -2,17 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
-from segue.canonical.blocks import Block, Media, Message, Opaque, Text, ToolResponse, edited
+from segue.canonical.blocks import Block, Media, Message, Opaque, Silence, Text, ToolResponse, edited
 from segue.canonical.jsontext import write_text
 from segue.render.demands import TEXTS
 from segue.render.draft import Draft, same_objects
+from segue.render.report import Kind, Report
 
-__all__ = ["captions", "empties", "error_text", "errors", "media"]
+__all__ = ["captions", "empties", "error_text", "errors", "heard", "media", "silent"]
 
 _RESULTS: frozenset[type] = frozenset({ToolResponse})
 _SHOWN = frozenset({Media, Opaque, ToolResponse})
+_SILENT: dict[Silence, tuple[Kind, str]] = {
+    "repeated": ("dedupe", "it was there before under the same id: left out"),
+    "missing": ("dropped", "it stands for history that this body does not hold: that history is missing"),
+    "listing": ("dropped", "a list of tools is no part of the conversation: left out"),
+    "declaring": ("moved", "its tools are declared with the others"),
+    "instruction": ("dropped", "an instruction to the API itself: left out"),
+}
+
+
+def silent(draft: Draft) -> Draft:
+    """What is no part of the conversation goes back to its API whole, or is left out. Nobody says it."""
+
+    def kept(_message: Message, block: Block) -> list[Block]:
+        return [block] if _is_whole(draft, block) else heard((block,), draft.report)
+
+    if not any(isinstance(block, Opaque) and block.silent for message in draft.messages for block in message.blocks):
+        return draft
+    made = draft.map_blocks(kept)
+    pairs = zip(made.messages, draft.messages, strict=True)
+    return made.with_messages(message for message, before in pairs if message.blocks or not before.blocks)
+
+
+def heard(blocks: Iterable[Block], report: Report) -> list[Block]:
+    """The blocks less those that nobody is to say; each of these is reported."""
+    said: list[Block] = []
+    for block in blocks:
+        if isinstance(block, Opaque) and block.silent is not None:
+            kind, why = _SILENT[block.silent]
+            report.add(kind, f"{block.kind}: {why}", subject=block.text or block.kind)
+        else:
+            said.append(block)
+    return said
+
+
+def _is_whole(draft: Draft, block: Block) -> bool:
+    return draft.at_home(block) and block.native is not None and block.native.intact
 
 
 def errors(draft: Draft) -> Draft:
@@ -98,7 +137,7 @@ def _in_place(original: tuple[Block, ...], results: list[Block], words: list[Blo
 def _in_message(draft: Draft, message: Message, block: Block) -> Block:
     if isinstance(block, Media | Opaque) and not draft.at_home(block):
         allowed = draft.demands.media_ai if message.speaker == "ai" else draft.demands.media_human
-        if not (isinstance(block, Media) and _sayable(block) and block.kind in allowed):
+        if not (isinstance(block, Media) and _sayable(draft, block) and block.kind in allowed):
             return _unsupported(draft, block)
     return block
 
@@ -119,16 +158,16 @@ def _in_result(draft: Draft, response: ToolResponse) -> tuple[ToolResponse, list
         unknown = home and isinstance(block, Opaque) and not draft.demands.text_results
         if not isinstance(block, Media | Opaque) or unknown:
             kept.append(block)
-        elif not isinstance(block, Media) or not (home or _sayable(block)):
+        elif not isinstance(block, Media) or not (home or _sayable(draft, block)):
             kept.append(_unsupported(draft, block))
         elif (home and (allowed or draft.demands.media_at_home)) or (
-            block.kind in allowed and (block.data or draft.demands.urls_in_results)
+            block.kind in allowed and (block.data or draft.demands.urls_in_results or block.url is None)
         ):
             kept.append(block)
         elif block.kind in draft.demands.media_human:
             draft.report.add("moved", f"{block.kind} of a result: put after the results", call_id=response.call_id)
             kept.append(Text(TEXTS.media_moved.format(kind=block.kind)))
-            moved += [Text(TEXTS.media_label.format(kind=block.kind, tool=response.name or "a tool")), block]
+            moved += [Text(TEXTS.media_label.format(kind=block.kind, tool=draft.tool_name(response))), block]
         else:
             kept.append(_unsupported(draft, block))
     if all(a is b for a, b in zip(kept, response.content or (), strict=True)):
@@ -137,9 +176,12 @@ def _in_result(draft: Draft, response: ToolResponse) -> tuple[ToolResponse, list
     return edited(whole, content=tuple(_as_text(whole)), structured=msgspec.UNSET), moved
 
 
-def _sayable(block: Media) -> bool:
-    """Whether anyone but the API that holds the file could be given this."""
-    return block.data is not None or block.url is not None
+def _sayable(draft: Draft, block: Media) -> bool:
+    """Whether the target could be given this, if only because it holds the file too."""
+    if block.data is not None or block.url is not None:
+        return True
+    held = block.native is not None and block.native.api in draft.demands.file_ids_of
+    return held and block.file_id is not None and block.kind in draft.demands.file_ids
 
 
 def _unsupported(draft: Draft, block: Media | Opaque) -> Text:
@@ -153,7 +195,7 @@ def empties(draft: Draft) -> Draft:
     """No text and no message that the target refuses because nothing is in it."""
     messages: list[Message] = []
     for message in draft.messages:
-        if draft.demands.empty_text != "kept":
+        if draft.demands.empty_text != "kept" or not (draft.home or draft.at_home(message)):
             kept = [_without_empty_parts(draft, b) for b in message.blocks if not _is_refused(draft, b)]
             message = message if same_objects(kept, message.blocks) else message.holding(tuple(kept))
         if _says_nothing(draft, message):
@@ -185,7 +227,7 @@ def _is_refused(draft: Draft, block: Block) -> bool:
 
 def _stays_empty(draft: Draft, block: Block) -> bool:
     intact = block.native is not None and block.native.intact and draft.at_home(block)
-    return intact and draft.demands.empty_text == "home"
+    return intact and draft.demands.empty_text != "refused"
 
 
 def _without_empty_parts(draft: Draft, block: Block) -> Block:

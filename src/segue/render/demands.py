@@ -108,7 +108,8 @@ class Demands(Struct, frozen=True):
     own_errors: bool = True
     """Whether without such a flag results of failed calls go home as they are: they say it in their own way."""
     empty_text: Literal["kept", "home", "refused"] = "kept"
-    """Whether a text block may be empty: anywhere, at home where its fragment is intact, or nowhere."""
+    """Whether a text block may be empty: wherever it stood so at home, at home where its fragment is intact, or
+    nowhere. Abroad an empty one is left out."""
     blank_text: bool = True
     """Whether a text block of a message may be white space and nothing else."""
     blank_messages: bool = True
@@ -122,6 +123,9 @@ class Demands(Struct, frozen=True):
     """Media that can't stand in one message with results, wherever they come from."""
     media_with_words: frozenset[str] = frozenset()
     """Media that can't be the whole of a message: some words must stand beside them."""
+    file_ids: frozenset[str] = frozenset()
+    """Kinds of media that may be given by a file id that one of the APIs in `file_ids_of` holds."""
+    file_ids_of: frozenset[str] = frozenset()
     media_in_errors: bool = True
     urls_in_results: bool = True
     """Whether media in results may be given by URL."""

@@ -41,6 +41,8 @@ class Draft(Struct, frozen=True):
     options: Options
     loose: frozenset[str] = frozenset()
     """Ids of calls that nobody has to pair: see `Demands.loose_without_id`."""
+    spell: Callable[[str], str] = str
+    """The name that the target knows a tool by."""
 
     def at_home(self, value: Message | Block) -> bool:
         """Whether this came from the very API it goes to."""
@@ -57,6 +59,10 @@ class Draft(Struct, frozen=True):
     def pairs_result(self, block: Block) -> TypeGuard[ToolResponse]:
         """Whether this is the answer to such a call, or claims to be."""
         return isinstance(block, ToolResponse) and not block.hosted and block.call_id not in self.loose
+
+    def tool_name(self, response: ToolResponse) -> str:
+        """Whose result this is, in words for the target."""
+        return self.spell(response.name) if response.name else "a tool"
 
     @property
     def home(self) -> bool:

@@ -104,7 +104,7 @@ def _hosted_text(draft: Draft, block: Block) -> list[Block]:
         return []
     if isinstance(block, ToolCall):
         arguments = block.arguments_text or write_text(block.arguments)
-        return [Text(TEXTS.hosted_call.format(tool=block.name, arguments=arguments))]
+        return [Text(TEXTS.hosted_call.format(tool=draft.spell(block.name), arguments=arguments))]
     if isinstance(block, ToolResponse):
-        return told_result(block, TEXTS.hosted_result.format(tool=block.name or "a tool", content="").rstrip())
+        return told_result(block, TEXTS.hosted_result.format(tool=draft.tool_name(block), content="").rstrip())
     return [block]

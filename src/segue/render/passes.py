@@ -8,6 +8,7 @@ from its `Demands` and never from its name; a message that came from the target 
 
 They stand in this order, because each relies on what was settled before:
 
+0.  `silent`       What is no part of the conversation, out of the way of all that looks at neighbours.
 1.  `speakers`     Every block in a message of who said it. Later passes need not look for calls in a user's message.
 2.  `settle`       At most one result for each call.
 3.  `orphans`      Results without a call become text. Now every result left has a call.
@@ -41,7 +42,7 @@ import msgspec
 from segue.canonical.blocks import calls_of
 from segue.canonical.request import Request, Tool
 from segue.render.completions import complete, orphans, settle
-from segue.render.content import captions, empties, errors, media
+from segue.render.content import captions, empties, errors, media, silent
 from segue.render.demands import Demands, Policy
 from segue.render.draft import Draft, loose_ids
 from segue.render.hosted import hosted
@@ -88,6 +89,7 @@ def declared(draft: Draft) -> Draft:
 
 
 PASSES: tuple[Pass, ...] = (
+    silent,
     speakers,
     settle,
     orphans,
@@ -112,9 +114,18 @@ PASSES: tuple[Pass, ...] = (
 
 
 def render(
-    request: Request, demands: Demands, policy: Policy, report: Report, *, model: str | None = None
+    request: Request,
+    demands: Demands,
+    policy: Policy,
+    report: Report,
+    *,
+    model: str | None = None,
+    spell: Callable[[str], str] = str,
 ) -> Transcript:
-    """What may be said of this request to the target that `demands` describes. Decisions go into the report."""
+    """What may be said of this request to the target that `demands` describes. Decisions go into the report.
+
+    `spell` gives the name that the target knows a tool by.
+    """
     draft = Draft(
         request=request,
         demands=demands,
@@ -125,6 +136,7 @@ def render(
         messages=request.messages,
         tools=request.tools,
         options=request.options,
+        spell=spell,
     )
     draft = msgspec.structs.replace(draft, loose=loose_ids(draft))
     report.seen.extend(call.id for message in request.messages for call in calls_of(message))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from segue.canonical.request import Reply, Request
@@ -71,6 +71,10 @@ class Wire:
     """The same for messages, blocks and calls."""
     custom_tools: bool = False
     """Whether calls with free text exist there."""
+    kindred: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Words for options that only another API of the same provider takes, and the keys that they stand under here."""
+    telling: frozenset[str] = frozenset()
+    """Keys of a body that say something even where they say no."""
     on: str | None = None
     """The wire that a dialect is spoken on."""
     lane: Lane | None = None

@@ -118,6 +118,7 @@ class IdMap:
         self._free = free
         self._out: dict[str, str] = {}
         self._taken: set[str] = set()
+        self._conflated: set[str] = set()
         self._indexes: set[int] = set()
         self._ordinal = 0
         self._first_free = 0
@@ -152,7 +153,12 @@ class IdMap:
         ordinal, self._ordinal = self._ordinal, self._ordinal + 1
         made = self._own(call, spelled, in_turn or set()) or self._made(call, spelled, ordinal)
         self._out[call.id] = made
+        if _is_conflated(call) and call.kind == "hosted":
+            # An item of its own, which no result has to name: it takes no id from those that meet on one.
+            return made
         self._taken.add(made)
+        if _is_conflated(call):
+            self._conflated.add(made)
         if self._scheme.counts:
             self._indexes.add(_index_of(made))
         return made
@@ -169,8 +175,8 @@ class IdMap:
             return None
         if self._free and at_home:
             return raw_id
-        taken = in_turn if self._repeats and at_home else self._taken
-        return None if raw_id in taken else raw_id
+        repeats = self._repeats and at_home and not _is_conflated(call) and raw_id not in self._conflated
+        return None if raw_id in (in_turn if repeats else self._taken) else raw_id
 
     def _keeps(self, raw_id: str, spelled: str) -> bool:
         """Whether an id of the provider's own kind is lawful for a tool of this name."""
@@ -224,6 +230,10 @@ class IdMap:
     @property
     def scheme(self) -> str:
         return self._scheme.name
+
+
+def _is_conflated(call: ToolCall) -> bool:
+    return call.origin.identity == "conflated"
 
 
 def _index_of(wire_id: str) -> int:

@@ -19,18 +19,24 @@ from segue.wire.fields import JsonObject, object_or_none, string_or_none
 from segue.wire.users import OPENAI_USERS, fit_user
 
 __all__ = [
+    "APIS",
     "AUDIO_FORMATS",
     "AUDIO_TYPES",
+    "KINDRED",
     "data_of",
     "data_url",
+    "detail_of",
     "fetched",
     "fit_to_model",
+    "has_file",
     "is_gpt",
     "is_openai",
     "left_out",
     "parse_error",
+    "parse_kindred",
     "reasons",
     "render_error",
+    "render_kindred",
 ]
 
 
@@ -53,14 +59,19 @@ def reasons(model: Model) -> bool:
 
 def is_openai(native: Native | None) -> bool:
     """Whether something was said to OpenAI already: its two APIs take the same schemas."""
-    return native is not None and native.api in ("openai-chat", "openai-responses")
+    return native is not None and native.api in APIS
+
+
+# What an option is called in reports where that is not the canonical name.
+_KEYS = {"parallel": "parallel_tool_calls"}
 
 
 def left_out(options: Options, report: Report, why: str, *names: str) -> Options:
     """The options without these; each that was set is reported."""
     said = [name for name in names if getattr(options, name) is not None]
     for name in said:
-        report.add("adjusted", f"{name} is left out: {why}", subject=name)
+        key = _KEYS.get(name, name)
+        report.add("adjusted", f"{key} is left out: {why}", subject=key)
     return msgspec.structs.replace(options, **dict.fromkeys(said)) if said else options
 
 
@@ -115,7 +126,51 @@ def _efforts(model: Model) -> tuple[Effort, ...]:
     return _STEPS[1:] if model.at_least(5, 6) else _STEPS[1:5] if model.at_least(5, 2) else _STEPS[1:4]
 
 
+# ------------------------------------------------------------------------------------------------------------- options
+
+# What both APIs take and nobody else does, by the type of its value.
+_KINDRED: dict[str, type] = {
+    "store": bool,
+    "metadata": dict,
+    "service_tier": str,
+    "prompt_cache_key": str,
+    "prompt_cache_retention": str,
+    "verbosity": str,
+    "user": str,
+    "safety_identifier": str,
+}
+KINDRED = {word: word for word in _KINDRED}
+
+
+def parse_kindred(body: Mapping[str, Any]) -> JsonObject | None:
+    """The options that only OpenAI has; `body` has all of them at its top."""
+    said = {word: body[word] for word, kind in _KINDRED.items() if isinstance(body.get(word), kind)}
+    return said or None
+
+
+def render_kindred(options: Options, usual: str) -> JsonObject:
+    """The same for the other API. `usual` is the key of a user who was named to a third one."""
+    said = dict(options.kindred or {})
+    if options.user is None:
+        return {word: value for word, value in said.items() if word not in ("user", "safety_identifier")}
+    leading = next((key for key in ("safety_identifier", "user") if key in said), usual)
+    return {**said, leading: options.user}
+
+
 # --------------------------------------------------------------------------------------------------------------- media
+
+APIS = frozenset({"openai-chat", "openai-responses"})
+
+
+def detail_of(detail: object) -> JsonObject | None:
+    """How closely a picture is to be looked at, where that is not left to the model."""
+    return {"detail": detail} if isinstance(detail, str) and detail != "auto" else None
+
+
+def has_file(media: Media) -> bool:
+    """Whether OpenAI holds the file."""
+    return media.file_id is not None and is_openai(media.native)
+
 
 AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 AUDIO_FORMATS = {

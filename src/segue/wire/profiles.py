@@ -66,6 +66,7 @@ _PLAIN = Profile(
         "default_model": "",
         "developer": False,
         "custom_tools": False,
+        "kindred_options": False,
         "old_calls": False,
         "refusals": False,
         "media": frozenset({"image"}),
@@ -77,6 +78,7 @@ _PLAIN = Profile(
         "loose_without_id": False,
         "later_system": "text",
         "reasoning_refuses_tools": False,
+        "file_ids": frozenset[str](),
         "media_human": frozenset({"image"}),
     },
 )

@@ -6,19 +6,20 @@ JSON, `{"value": …}` for any other value. A target that wants text gets the ex
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 import msgspec
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.jsontext import write_text
-from segue.canonical.request import Tool
+from segue.canonical.request import Options, Tool
 from segue.render.report import Report
 from segue.wire.schema import without_forced_nulls
 
 __all__ = [
     "as_function",
+    "declared_choice",
     "free_text_back",
     "object_schema",
     "render_arguments_object",
@@ -96,3 +97,12 @@ def object_schema(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
     if "type" not in parameters:
         return {"type": "object", **parameters}
     return {"type": "object", "properties": {"value": dict(parameters)}, "required": ["value"]}
+
+
+def declared_choice(options: Options, declared: Collection[str], report: Report) -> Options:
+    """The options without a choice of a tool that is not among the declared ones. Where none is, wires say so."""
+    choice = options.tool_choice
+    if choice is None or choice.mode != "tool" or not declared or choice.name in declared:
+        return options
+    report.add("adjusted", f"`tool_choice` is left out: the tool {choice.name} is not declared", subject="tool_choice")
+    return msgspec.structs.replace(options, tool_choice=None)

@@ -12,7 +12,7 @@ from itertools import groupby
 
 import msgspec
 
-from segue.conformance.gemini.shape import DATA, camel, each, snake
+from segue.conformance.gemini.shape import DATA, camel, each, newer_kind, snake
 from segue.conformance.values import is_list, is_object, text_of
 from segue.models import Model
 
@@ -128,7 +128,8 @@ class GeminiRequest(msgspec.Struct, frozen=True):
 
 def _part(value: object, path: str, role: str) -> Part:
     part = node(value, path)
-    return Part(part, role, tuple(member for member in DATA if member in part.data))
+    newer = newer_kind(value) if is_object(value) else None
+    return Part(part, role, tuple(member for member in DATA if member in part.data) or ((newer,) if newer else ()))
 
 
 def _content(value: object, path: str) -> Content:

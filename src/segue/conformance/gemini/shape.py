@@ -13,7 +13,7 @@ from functools import cache
 from segue.conformance.rule import Finding
 from segue.conformance.values import is_list, is_object, kind, quoted
 
-__all__ = ["DATA", "FIELDS", "OTHER_SURFACE", "base64_fault", "camel", "each", "snake", "walk"]
+__all__ = ["DATA", "FIELDS", "OTHER_SURFACE", "base64_fault", "camel", "each", "newer_kind", "snake", "walk"]
 
 # The members of a part of which it has exactly one.
 DATA = (
@@ -149,6 +149,15 @@ def walk(value: object, what: str, path: str, depth: int = 0) -> Iterator[Findin
         yield from _scalar(value, what, path)
 
 
+def newer_kind(part: Mapping[str, object]) -> str | None:
+    """The only data of a part where that is an object under a name not known here: a kind that came later."""
+    said = [key for key, entry in part.items() if entry is not None]
+    unknown = [key for key in said if snake(key) not in FIELDS["part"]]
+    if len(unknown) != 1 or not is_object(part[unknown[0]]) or any(snake(key) in DATA for key in said):
+        return None
+    return unknown[0]
+
+
 def _walk_message(value: object, message: str, path: str, depth: int) -> Iterator[Finding]:
     if not is_object(value):
         yield _invalid(path, message, value)
@@ -156,10 +165,13 @@ def _walk_message(value: object, message: str, path: str, depth: int) -> Iterato
         yield Finding(path, "the request exceeds the maximum allowed nesting depth", "risk")
     else:
         fields = FIELDS[message]
+        newer = newer_kind(value) if message == "part" else None
         for key, entry in value.items():
             place = f"{path}.{key}" if path else str(key)
             name = snake(key)
-            if name not in fields:
+            if key == newer:
+                yield Finding(place, f"a kind of part that is not known here: Unknown name {quoted(key)}", "risk")
+            elif name not in fields:
                 yield Finding(place, f"Invalid JSON payload received. Unknown name {quoted(key)}: Cannot find field.")
             elif (message, name) in OTHER_SURFACE and entry is not None:
                 yield Finding(place, f"not every endpoint knows it: Unknown name {quoted(key)}", "risk")

@@ -14,6 +14,7 @@ from segue.canonical.jsontext import write_text
 from segue.render.demands import TEXTS
 from segue.wire.base import Projection
 from segue.wire.fields import JsonObject, object_or_none, string_or_none
+from segue.wire.media import report_lost_name
 
 __all__ = [
     "API",
@@ -130,6 +131,7 @@ def render_media(media: Media, projection: Projection) -> JsonObject:
     block: JsonObject = {"type": media.kind, "source": source}
     if media.kind == "document" and media.name:
         block["title"] = media.name
+    report_lost_name(media, block, projection.report)
     return block
 
 

@@ -20,6 +20,7 @@ from segue.wire.anthropic.traits import DEFAULT_MODEL
 from segue.wire.base import Projection
 from segue.wire.fields import JsonObject, kind_of, list_of, object_of, string_or_none
 from segue.wire.overlay import laid_over
+from segue.wire.tools import declared_choice
 
 __all__ = ["BODY_KEYS", "parse_request", "render_message", "render_request"]
 
@@ -118,8 +119,10 @@ def render_request(transcript: Transcript, projection: Projection) -> JsonObject
         return _render_at_home(transcript, projection, messages, tools)
     body: JsonObject = {"model": transcript.model} if transcript.model else {}
     model = identify(transcript.model or DEFAULT_MODEL)
+    known = [tool.name for tool in transcript.tools if tool.kind != "hosted" or own_fragment(tool.native) is not None]
+    options = declared_choice(transcript.options, known, projection.report)
     fields = render_options(
-        lawful_options(transcript.options, model, projection.report),
+        lawful_options(options, model, projection.report),
         model,
         projection.report,
         declared=bool(tools),

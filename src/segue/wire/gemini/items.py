@@ -43,10 +43,11 @@ from segue.wire.gemini.fields import (
     text_at,
 )
 from segue.wire.gemini.hosted import HOSTED_READERS, origin_of
-from segue.wire.gemini.keys import FIELDS
+from segue.wire.gemini.keys import FIELDS, is_newer
 from segue.wire.gemini.media import API, BASE64, media_part, parse_file, parse_inline, unsupported
 from segue.wire.gemini.results import fenced, parse_content, render_content
 from segue.wire.gemini.spelling import Spelling
+from segue.wire.media import report_lost_name
 from segue.wire.tools import render_arguments_object
 
 __all__ = [
@@ -111,7 +112,7 @@ def _parse_without_data(part: JsonObject, signature: str | None, origin: Origin)
     unknown = [key for key, value in part.items() if key not in FIELDS["part"] and value is not None]
     if look(part, "text") is None and unknown:
         signed: list[Block] = [Thinking(signature=signature, origin=origin)] if signature else []
-        return [*signed, Opaque(unknown[0], native=Native(API, part, intact=False))]
+        return [*signed, Opaque(unknown[0], native=Native(API, part, intact=is_newer(part)))]
     # GEM-10, GEM-21: without data a part is refused; a signature may stand alone, with an empty text.
     native = Native(API, part, look(part, "text") is not None)
     if signature is None:
@@ -243,7 +244,9 @@ def _render_block(block: Text | ToolCall | ToolResponse | Media | Code | Opaque,
             part = media_part(block, out.fetch, urls=out.traits.urls)
             if part is None:
                 out.report.add("text", f"{block.kind} that the API does not take: told as text", subject=block.kind)
-            return part or unsupported(block.kind, block.name, block.url, block.file_id)
+                return unsupported(block.kind, block.name, block.url, block.file_id)
+            report_lost_name(block, part, out.report)
+            return part
         case Code():
             return {"text": fenced(block)}
         case Opaque():

@@ -1,5 +1,7 @@
 """The keys that a request may have, and what stands under each: the API refuses any other, so none goes home.
 
+A part of a kind that is not known here is the exception: who sent it has it from a newer API than this table.
+
 Keys may be in snake_case, null means absent, and a lone value may stand where a list is meant.
 """
 
@@ -11,7 +13,7 @@ from typing import Any, cast
 from segue.render.report import Report
 from segue.wire.gemini.fields import JsonObject, both
 
-__all__ = ["FIELDS", "lawful"]
+__all__ = ["FIELDS", "is_newer", "lawful"]
 
 # As the request types of the SDK have them: key and kind, `[]` a list of that kind; no kind is text. `any` and `object`
 # are not looked into.
@@ -53,10 +55,25 @@ FIELDS: dict[str, dict[str, str]] = {
 }
 
 
+_DATA = both(
+    *("text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult"),
+    *("toolCall", "toolResponse"),
+)
+
+
+def is_newer(part: JsonObject) -> bool:
+    """Whether all that a part holds is one object under a name that is not known here."""
+    said = [key for key, value in part.items() if value is not None]
+    unknown = [key for key in said if key not in FIELDS["part"]]
+    return len(unknown) == 1 and isinstance(part[unknown[0]], dict) and _DATA.isdisjoint(said)
+
+
 def lawful(value: JsonObject, kind: str, report: Report) -> JsonObject:
     """The object without what the API refuses; itself where nothing is."""
     made = value
     fields = FIELDS[kind]
+    if kind == "part" and is_newer(value):
+        fields = {**fields, **{key: "any" for key in value if key not in fields}}
     for key, item in value.items():
         kept = _kept(item, fields[key], report) if key in fields and item is not None else None
         if kept is item and key in fields:

@@ -168,7 +168,8 @@ def _refuses_penalty(key: str, value: float, traits: Traits, report: Report) -> 
 
 def _report_unsayable(options: Options, report: Report) -> None:
     if options.parallel is False:
-        report.add("adjusted", "`parallel` is left out: several calls at once can't be forbidden", subject="parallel")
+        why = "several calls at once can't be forbidden"
+        report.add("adjusted", f"`parallel_tool_calls` is left out: {why}", subject="parallel_tool_calls")
     if options.user is not None:
         report.add("adjusted", "`user` is left out: the API has no such option", subject="user")
     if options.stream:
@@ -293,11 +294,16 @@ def fit_choice(body: JsonObject, model: Model, report: Report) -> None:
     choice = object_at(config, "functionCallingConfig")
     names: Any = look(choice, "allowedFunctionNames")
     changed = config
-    if isinstance(names, list) and names:
-        allowed = _callable(cast("list[Any]", names), choice, body)
-        if len(allowed) < len(cast("list[Any]", names)):
+    # A lone name may stand for a list of one.
+    given = cast("list[Any]", names) if isinstance(names, list) else [names] if names else []
+    if given:
+        allowed = _callable(given, choice, body)
+        if len(allowed) < len(given):
             report.add("adjusted", "functions that can't be chosen are not named", subject="tool_choice")
-            changed = laid(config, functionCallingConfig=laid(choice, allowedFunctionNames=allowed or None))
+            fitted = laid(choice, allowedFunctionNames=allowed or None)
+            # None of those that it should call is there, and no other one was meant.
+            forced = not allowed and str(look(choice, "mode")).upper() == "ANY"
+            changed = laid(config, functionCallingConfig=laid(fitted, mode="AUTO") if forced else fitted)
     if not traits_of(model).server_tools and look(config, "includeServerSideToolInvocations"):
         report.add("adjusted", "the model shows no tools that the provider runs", subject="tool_config")
         changed = laid(changed, includeServerSideToolInvocations=None)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from segue.canonical.blocks import Text
+from segue.canonical.blocks import Text, one_text
 from segue.canonical.jsontext import write_text
 from segue.canonical.plain import Content, Event, NotPlainError, Plain, Turn, Words, checked_words
 from segue.render.plain import Ways
@@ -193,7 +193,7 @@ def _write(plain: Plain, events: Sequence[Event], ways: Ways) -> list[_Item]:
 
 def _result(content: Content, failed: bool) -> dict[str, str]:
     # GEM-14
-    return {"error" if failed else "output": content if isinstance(content, str) else "\n".join(content)}
+    return {"error" if failed else "output": content if isinstance(content, str) else one_text(content)}
 
 
 def _parts(content: Content) -> list[_Part]:

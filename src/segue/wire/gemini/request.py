@@ -32,11 +32,18 @@ from segue.wire.gemini.fields import (
 )
 from segue.wire.gemini.items import API, members_of, own_fragment, parse_parts, render_parts
 from segue.wire.gemini.keys import lawful
-from segue.wire.gemini.options import OPTION_KEYS, fit_choice, lay_options, parse_options, render_options
+from segue.wire.gemini.options import (
+    OPTION_KEYS,
+    fit_choice,
+    lay_options,
+    parse_options,
+    render_options,
+)
 from segue.wire.gemini.spelling import Spelling
 from segue.wire.gemini.tools import lay_tools, parse_tools, render_tools
 from segue.wire.gemini.traits import DEFAULT_MODEL
 from segue.wire.schema import fitted_format, rules
+from segue.wire.tools import declared_choice
 
 __all__ = ["BODY_KEYS", "parse_request", "render_request"]
 
@@ -175,7 +182,9 @@ def render_request(transcript: Transcript, projection: Projection) -> JsonObject
     if tools:
         body["tools"] = tools
     form = fitted_format(transcript.options.response_format, rules.GEMINI, projection.report)
-    options = msgspec.structs.replace(transcript.options, response_format=form)
+    functions = frozenset(tool.name for tool in transcript.tools if tool.kind != "hosted")
+    options = declared_choice(transcript.options, functions, projection.report)
+    options = msgspec.structs.replace(options, response_format=form)
     return body | render_options(options, model, projection.report, declared=bool(tools), spell=projection.names.render)
 
 

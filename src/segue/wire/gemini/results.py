@@ -10,12 +10,13 @@ from typing import Any, cast
 
 from msgspec import UNSET
 
-from segue.canonical.blocks import Block, Code, Media, Text, ToolResponse
+from segue.canonical.blocks import Block, Code, Media, Text, ToolResponse, one_text
 from segue.canonical.jsontext import write_text
 from segue.errors import InputError
 from segue.wire.base import Projection
 from segue.wire.gemini.fields import JsonObject, items_of, look, object_of, object_or_none
 from segue.wire.gemini.media import API, inline_part, parse_file, parse_inline, unsupported
+from segue.wire.media import report_lost_name
 
 __all__ = ["fenced", "parse_content", "parse_response", "render_content"]
 
@@ -87,7 +88,8 @@ def render_content(response: ToolResponse, projection: Projection) -> tuple[Json
     media: list[JsonObject] = []
     for block in response.content or ():
         part = _render_media(block) if isinstance(block, Media) else None
-        if part is not None:
+        if isinstance(block, Media) and part is not None:
+            report_lost_name(block, part, projection.report)
             media.append(part)
         else:
             words.append(_told(block, response, projection))
@@ -96,7 +98,7 @@ def render_content(response: ToolResponse, projection: Projection) -> tuple[Json
         return _as_object(response.structured, failed), media
     if not words and not failed:
         return {}, media
-    return {"error" if failed else "output": "\n".join(words)}, media
+    return {"error" if failed else "output": one_text(words)}, media
 
 
 def _render_media(media: Media) -> JsonObject | None:

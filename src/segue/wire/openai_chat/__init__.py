@@ -9,7 +9,7 @@ from segue.render.demands import Demands
 from segue.wire.base import Wire
 from segue.wire.idmap import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
-from segue.wire.openai import fit_to_model, is_gpt, parse_error, reasons, render_error
+from segue.wire.openai import APIS, KINDRED, fit_to_model, is_gpt, parse_error, reasons, render_error
 from segue.wire.openai_chat.dialect import ChatDialect
 from segue.wire.openai_chat.plain import chat_lane
 from segue.wire.openai_chat.reply import parse_reply, render_flat_error, render_reply
@@ -40,6 +40,7 @@ def make_wire(dialect: ChatDialect) -> Wire:
         body_keys=body_keys(dialect),
         item_keys=item_keys(dialect),
         custom_tools=dialect.custom_tools,
+        kindred=KINDRED if dialect.kindred_options else {},
         on=None if dialect.kind == "wire" else "openai-chat",
         lane=chat_lane(dialect),
     )
@@ -72,6 +73,8 @@ def _demands(model: Model) -> Demands:
         # OAI-CHAT-11: an empty string is content, null and an empty list are not.
         empty_messages=frozenset({"human", "ai", "system"}),
         media_human=_MEDIA,
+        file_ids=frozenset({"document"}),
+        file_ids_of=APIS,
         # OAI-CHAT-12
         text_results=True,
     )
@@ -93,6 +96,7 @@ OPENAI_DIALECT = ChatDialect(
     names=_names,
     developer=True,
     custom_tools=True,
+    kindred_options=True,
     old_calls=True,
     refusals=True,
     media=_MEDIA,

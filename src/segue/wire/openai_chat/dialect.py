@@ -58,6 +58,8 @@ class ChatDialect(Struct, frozen=True):
     developer: bool = False
     """Whether the role `developer` exists."""
     custom_tools: bool = False
+    kindred_options: bool = False
+    """Whether this is OpenAI itself, with the options that its other API has too."""
     old_calls: bool = False
     """Whether `function_call` and the role `function`, which know no ids, are still understood."""
     call_types: frozenset[str] = frozenset()

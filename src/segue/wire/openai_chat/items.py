@@ -12,7 +12,18 @@ from typing import Any, cast
 
 from msgspec import UNSET
 
-from segue.canonical.blocks import Block, Message, Native, Opaque, Origin, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.blocks import (
+    Block,
+    Message,
+    Native,
+    Opaque,
+    Origin,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResponse,
+    one_text,
+)
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.jsontext import write_text
 from segue.errors import InputError
@@ -353,5 +364,5 @@ def _result_content(response: ToolResponse, out: Spelling, legacy: bool) -> str 
     # OAI-CHAT-12: text only
     content = render_content(response.content, out, _NO_MEDIA) or ""
     if legacy and not isinstance(content, str):
-        return "\n".join(str(part.get("text", "")) for part in content)
+        return one_text(str(part.get("text", "")) for part in content)
     return content

@@ -16,9 +16,10 @@ from segue.render.report import Report
 from segue.wire.effort import budget_of, effort_of
 from segue.wire.fields import flag_or_none, integer_or_none, number_or_none, object_or_none, string_or_none
 from segue.wire.names import NameRule
+from segue.wire.openai import parse_kindred, render_kindred
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, left_out
 
-__all__ = ["keys_of", "lawful_options", "parse_options", "render_options"]
+__all__ = ["keys_of", "lawful_options", "parse_options", "render_kindred_options", "render_options"]
 
 _EFFORTS: tuple[Effort, ...] = get_args(Effort)
 _MODES: tuple[Literal["auto", "none", "required"], ...] = ("auto", "none", "required")
@@ -44,7 +45,8 @@ _SWITCH = frozenset({"enable_thinking", "thinking_budget"})
 def keys_of(dialect: ChatDialect) -> frozenset[str]:
     """The keys of a body that options speak for."""
     plain = {key for key in _plain_keys(dialect).values() if key is not None}
-    return _OTHERS | plain | (_SWITCH if dialect.reasoning_option == "switch" else frozenset[str]())
+    named = frozenset({"safety_identifier"}) if dialect.kindred_options else frozenset[str]()
+    return _OTHERS | plain | named | (_SWITCH if dialect.reasoning_option == "switch" else frozenset[str]())
 
 
 def _plain_keys(dialect: ChatDialect) -> Mapping[str, str | None]:
@@ -71,7 +73,9 @@ def parse_options(body: Mapping[str, Any], dialect: ChatDialect) -> Options:
         seed=integer_or_none(given["seed"]),
         presence_penalty=number_or_none(given["presence_penalty"]),
         frequency_penalty=number_or_none(given["frequency_penalty"]),
-        user=string_or_none(given["user"]),
+        user=(string_or_none(body.get("safety_identifier")) if dialect.kindred_options else None)
+        or string_or_none(given["user"]),
+        kindred=parse_kindred(body) if dialect.kindred_options else None,
     )
 
 
@@ -198,6 +202,18 @@ def render_options(
         if value is not None and key is not None:
             body[key] = value
     return body
+
+
+def render_kindred_options(options: Options, dialect: ChatDialect, report: Report) -> JsonObject:
+    """What OpenAI's other API was told and this one takes too."""
+    if not dialect.kindred_options or options.kindred is None:
+        return {}
+    words = render_kindred(options, "user")
+    if "metadata" in words and words.get("store") is not True:
+        # Refused otherwise: "The 'metadata' parameter is only allowed when 'store' is enabled."
+        del words["metadata"]
+        report.add("adjusted", "metadata is left out: it is taken beside `store` only", subject="metadata")
+    return words
 
 
 def _render_choice(

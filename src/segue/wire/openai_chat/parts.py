@@ -9,11 +9,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never, cast
 
-from segue.canonical.blocks import Block, Code, Media, Native, Opaque, Origin, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.blocks import (
+    Block,
+    Code,
+    Media,
+    Native,
+    Opaque,
+    Origin,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResponse,
+    one_text,
+)
 from segue.errors import InputError, ProjectionError
 from segue.render.demands import TEXTS
 from segue.wire.fields import kind_of, object_of, object_or_none, string_or_none
-from segue.wire.openai import AUDIO_FORMATS, AUDIO_TYPES, data_of, data_url, fetched
+from segue.wire.media import report_lost_name
+from segue.wire.openai import AUDIO_FORMATS, AUDIO_TYPES, data_of, data_url, detail_of, fetched, has_file
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling
 from segue.wire.overlay import rewritten
 
@@ -28,6 +41,7 @@ PART_KEYS = frozenset(
     {"type", "text", "refusal", "image_url", "video_url", "input_audio", "file"}
     | {"document_url", "document_name", "file_id", "thinking"}
 )
+_DETAILS = ("low", "high")
 
 
 # ------------------------------------------------------------------------------------------------------------- parsing
@@ -96,7 +110,8 @@ def _parse_media(kind: str, part: JsonObject, native: Native) -> Media | None:
                 return None
             mime, data = data_of(url)
             medium = "image" if kind == "image_url" else "video"
-            return Media(medium, mime=mime, data=data, url=url if data is None else None, native=native)
+            detail = detail_of((object_or_none(inner) or {}).get("detail"))
+            return Media(medium, mime=mime, data=data, url=url if data is None else None, native=native, extra=detail)
         case "document_url" if isinstance(inner, str):
             mime, data = data_of(inner)
             name = string_or_none(part.get("document_name"))
@@ -147,7 +162,7 @@ def render_content(blocks: Sequence[Block], out: Spelling, kinds: frozenset[str]
     parts = [_render_part(block, out, kinds) for block in blocks]
     foreign = all(out.home(block.native) is None for block in blocks)
     if foreign and not out.dialect.content_parts and all(part["type"] == "text" for part in parts):
-        return "\n".join(part["text"] for part in parts)
+        return one_text(part["text"] for part in parts)
     return parts
 
 
@@ -161,7 +176,8 @@ def _render_part(block: Block, out: Spelling, kinds: frozenset[str]) -> JsonObje
         case Text():
             part: JsonObject = {"type": "text", "text": block.text}
         case Media():
-            part = _render_media(block, out, kinds) or unsupported(block.kind, block.url or block.name, out)
+            part = _render_media(block, out, kinds) or unsupported(block.kind, _told_of_media(block), out)
+            report_lost_name(block, part, out.report)
         case Code():
             part = {"type": "text", "text": f"```{block.language}\n{block.code}\n```"}
         case Opaque():
@@ -178,6 +194,10 @@ def _render_part(block: Block, out: Spelling, kinds: frozenset[str]) -> JsonObje
     return part if native is None else rewritten(native.fragment, part, PART_KEYS)
 
 
+def _told_of_media(media: Media) -> str | None:
+    return " ".join(word for word in (media.name, media.url) if word) or None
+
+
 def unsupported(kind: str, detail: str | None, out: Spelling) -> JsonObject:
     """The text part that stands for content which the target can't have."""
     out.report.add("text", f"{kind} is not supported by {out.dialect.name} here and was told as text", subject=kind)
@@ -192,18 +212,28 @@ def _render_media(media: Media, out: Spelling, kinds: frozenset[str]) -> JsonObj
         key = f"{media.kind}_url"
         default = "image/png" if media.kind == "image" else "video/mp4"
         url = media.url if media.data is None else data_url(media.mime or default, media.data)
-        return None if url is None else {"type": key, key: {"url": url}}
+        return None if url is None else {"type": key, key: {"url": url, **_detail(media, out)}}
     if out.dialect.flat_media:
         return _render_flat(media)
     data, mime = fetched(media, out.fetch)
     if data is None:
-        return None
+        held = media.kind == "document" and out.dialect.kindred_options and has_file(media)
+        return {"type": "file", "file": {"file_id": media.file_id}} if held else None
     if media.kind == "audio":
         form = AUDIO_FORMATS.get(mime or "")
         return None if form is None else {"type": "input_audio", "input_audio": {"data": data, "format": form}}
     mime = mime or "application/pdf"
     name = media.name or ("document.pdf" if mime == "application/pdf" else "document")
     return {"type": "file", "file": {"filename": name, "file_data": data_url(mime, data)}}
+
+
+def _detail(media: Media, out: Spelling) -> JsonObject:
+    detail = (media.extra or {}).get("detail")
+    if detail is None or not out.dialect.kindred_options or media.kind != "image":
+        return {}
+    if detail not in _DETAILS:
+        out.report.add("adjusted", f"a picture has no detail {detail} here: high is asked for", subject="detail")
+    return {"detail": detail if detail in _DETAILS else "high"}
 
 
 def _render_flat(media: Media) -> JsonObject | None:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from segue.canonical.blocks import one_text
 from segue.canonical.jsontext import write_text
 from segue.canonical.plain import Content, Event, NotPlainError, Plain, Turn, Words, checked_words
 from segue.render.plain import Ways
@@ -199,5 +200,5 @@ def _parts(content: Content, dialect: ChatDialect) -> _Content:
     if isinstance(content, str):
         return content
     if not dialect.content_parts:
-        return "\n".join(content)
+        return one_text(content)
     return content[0] if len(content) == 1 else [_Text(text) for text in content]

@@ -21,7 +21,13 @@ from segue.wire.openai import is_openai
 from segue.wire.openai_chat.calls import CALL_KEYS, respelled
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, within
 from segue.wire.openai_chat.items import MESSAGE_KEYS, parse_message, render_messages
-from segue.wire.openai_chat.options import keys_of, lawful_options, parse_options, render_options
+from segue.wire.openai_chat.options import (
+    keys_of,
+    lawful_options,
+    parse_options,
+    render_kindred_options,
+    render_options,
+)
 from segue.wire.openai_chat.parts import PART_KEYS
 from segue.wire.overlay import laid_over
 from segue.wire.schema import fitted, fitted_format, fitted_tool
@@ -139,6 +145,9 @@ def render_request(transcript: Transcript, projection: Projection, *, dialect: C
     model = identify(transcript.model or dialect.default_model)
     options = lawful_options(options, dialect, model, declared, out.report)
     words = render_options(options, dialect, out.spell, _custom_names(tools), {})
+    kindred = render_kindred_options(options, dialect, out.report)
+    if kindred:
+        words.pop("user", None)
     body: JsonObject = {} if transcript.model is None else {"model": transcript.model}
     body["messages"] = messages
     if tools:
@@ -146,7 +155,7 @@ def render_request(transcript: Transcript, projection: Projection, *, dialect: C
     for key in ("tool_choice", "parallel_tool_calls"):
         if key in words:
             body[key] = words[key]
-    return within(body | words, "body", out)
+    return within(body | words | kindred, "body", out)
 
 
 def _render_at_home(

@@ -7,7 +7,8 @@ from segue.render.demands import Demands
 from segue.wire.base import Wire
 from segue.wire.idmap import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
-from segue.wire.openai import parse_error, reasons, render_error
+from segue.wire.openai import APIS, parse_error, reasons, render_error
+from segue.wire.openai_responses.options import KINDRED_KEYS
 from segue.wire.openai_responses.plain import RESPONSES_LANE
 from segue.wire.openai_responses.reply import parse_reply, render_reply
 from segue.wire.openai_responses.request import BODY_KEYS, ITEM_KEYS, parse_request, render_request
@@ -45,6 +46,8 @@ def demands(model: Model) -> Demands:
         media_human=_SHOWN,
         # OAI-RESP-16
         media_results=_SHOWN,
+        file_ids=_SHOWN,
+        file_ids_of=APIS,
     )
 
 
@@ -77,5 +80,8 @@ OPENAI_RESPONSES = Wire(
     body_keys=BODY_KEYS,
     item_keys=ITEM_KEYS,
     custom_tools=True,
+    kindred=KINDRED_KEYS,
+    # What is not said is stored.
+    telling=frozenset({"store"}),
     lane=RESPONSES_LANE,
 )

@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET
 
-from segue.canonical.blocks import Block, Message, Native, Origin, Text, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Message, Native, Origin, Text, ToolCall, ToolResponse, text_of
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.jsontext import parse_argument_text, write_text
 from segue.errors import InputError
@@ -27,6 +27,7 @@ from segue.wire.overlay import rewritten
 from segue.wire.tools import render_arguments_text
 
 __all__ = [
+    "ABORTED",
     "CALL_KEYS",
     "FUNCTIONS",
     "OUTPUTS",
@@ -50,6 +51,8 @@ CALL_KEYS = frozenset(
 _ANEW = frozenset({"type", "id", "call_id", "name", "namespace", "arguments", "input", "output"})
 # OAI-RESP-16
 OUTPUT_LIMIT = 10_485_760
+# What Codex writes after a kill for a call without an output; the real one may come behind it.
+ABORTED = "aborted"
 # OAI-RESP-19
 _NAMESPACE = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
@@ -139,6 +142,7 @@ def parse_output(item: JsonObject, reading: Reading, *, sound: bool) -> ToolResp
         structured=structured,
         error=row is not None and row.failed(item),
         is_complete=True,
+        outcome="interrupted" if item.get("output") == ABORTED and origin.raw_id in reading.crowded else None,
         hosted=hosted,
         origin=origin,
         native=Native(API, item, sound and lawful and (first or not hosted)),
@@ -281,7 +285,7 @@ def _output_type(response: ToolResponse, call: ToolCall | None, home: Native | N
 def _plain_text(response: ToolResponse) -> str:
     if response.structured is not UNSET:
         return write_text(response.structured)
-    return "\n".join(block.text for block in response.content or () if isinstance(block, Text))
+    return text_of(response.content)
 
 
 def _render_output_content(response: ToolResponse, out: Spelling) -> str | list[JsonObject]:

@@ -11,14 +11,14 @@ from typing import Any, Literal, cast
 
 from msgspec import Struct
 
-from segue.canonical.blocks import Block, Media, Native, Opaque, Origin, Text, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Media, Native, Opaque, Origin, Silence, Text, ToolCall, ToolResponse
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.jsontext import parse_argument_text, write_text
 from segue.wire.fields import JsonObject, object_or_none, string_or_none
 from segue.wire.openai_responses.shapes import is_shaped
 from segue.wire.openai_responses.shared import API, PROVIDER, Reading
 
-__all__ = ["HOSTED", "OTHERS", "OtherItem", "is_embedded", "parse_hosted", "parse_other"]
+__all__ = ["HOSTED", "OTHERS", "OtherItem", "is_embedded", "parse_hosted", "parse_other", "repetition"]
 
 
 class HostedItem(Struct, frozen=True):
@@ -111,8 +111,7 @@ def parse_hosted(item: JsonObject, reading: Reading, *, sound: bool) -> list[Blo
     item_id = raw_id_or_none(item.get("id"))
     origin = Origin(PROVIDER, reading.model, item_id, item_id, "conflated" if item_id else "absent")
     native = Native(API, item, sound and is_shaped(item["type"], item))
-    # An MCP server's tool has a name of its own.
-    tool = string_or_none(item.get("name")) or row.tool
+    tool = _server_tool(item) or row.tool
     call = ToolCall(tool, row.arguments(item), kind="hosted", origin=origin, native=native)
     content = row.result(item)
     if content is None:
@@ -131,6 +130,12 @@ def parse_hosted(item: JsonObject, reading: Reading, *, sound: bool) -> list[Blo
     ]
 
 
+def _server_tool(item: JsonObject) -> str | None:
+    """An MCP server's tool has a name of its own, which another server's may have too."""
+    name, server = string_or_none(item.get("name")), string_or_none(item.get("server_label"))
+    return f"{server}.{name}" if name and server else name
+
+
 def is_embedded(response: ToolResponse) -> bool:
     """Whether this result is part of the item that its call is."""
     return response.native is not None and response.native.fragment.get("type") in HOSTED
@@ -140,10 +145,11 @@ def is_embedded(response: ToolResponse) -> bool:
 
 
 class OtherItem(Struct, frozen=True):
-    """`side`: who speaks; `none` for an instruction to the API itself, which is no part of what was said."""
+    """`side`: whose it is; `none` for what is said to the API itself. `silent`: why it is no part of what was said."""
 
     side: Literal["ai", "human", "none"]
     text: Callable[[JsonObject], str] = lambda _item: ""
+    silent: Silence | None = None
 
 
 def _tools_of_server(item: JsonObject) -> str:
@@ -160,15 +166,19 @@ def _approval_given(item: JsonObject) -> str:
     return "approved" if item.get("approve") else f"refused {string_or_none(item.get('reason')) or ''}".rstrip()
 
 
+def _own_id(item: JsonObject) -> str:
+    return string_or_none(item.get("id")) or ""
+
+
 OTHERS: dict[str, OtherItem] = {
-    "mcp_list_tools": OtherItem("ai", _tools_of_server),
+    "mcp_list_tools": OtherItem("ai", _tools_of_server, "listing"),
     "mcp_approval_request": OtherItem("ai", _approval_asked),
     "mcp_approval_response": OtherItem("human", _approval_given),
-    "compaction": OtherItem("ai"),
-    "item_reference": OtherItem("ai", lambda item: string_or_none(item.get("id")) or ""),
-    "additional_tools": OtherItem("none"),
-    "configuration_update": OtherItem("none"),
-    "compaction_trigger": OtherItem("none"),
+    "compaction": OtherItem("ai", _own_id, "missing"),
+    "item_reference": OtherItem("ai", _own_id, "missing"),
+    "additional_tools": OtherItem("none", silent="declaring"),
+    "configuration_update": OtherItem("none", silent="instruction"),
+    "compaction_trigger": OtherItem("none", silent="instruction"),
 }
 
 
@@ -186,4 +196,9 @@ def parse_other(item: JsonObject, kind: str, reading: Reading, *, sound: bool) -
     if kind == "mcp_approval_response":
         # OAI-RESP-21
         lawful = lawful and (reading.continues or item["approval_request_id"] in reading.asked)
-    return Opaque(kind, text=text, native=Native(API, item, lawful))
+    return Opaque(kind, text=text, native=Native(API, item, lawful), silent=row.silent if row is not None else None)
+
+
+def repetition(item: JsonObject, kind: str) -> Opaque:
+    """An item that the body has already."""
+    return Opaque(kind, text=_own_id(item), native=Native(API, item, intact=False), silent="repeated")

@@ -10,7 +10,7 @@ with an id that can't go back, or reasoning that can't, goes without any: its bl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
@@ -26,10 +26,11 @@ from segue.canonical.blocks import (
     ToolCall,
     ToolResponse,
 )
+from segue.canonical.ids import raw_id_or_none
 from segue.canonical.jsontext import write_text
 from segue.errors import InputError
 from segue.render.demands import TEXTS
-from segue.wire.fields import JsonObject, kind_of, list_of, object_of, string_or_none
+from segue.wire.fields import JsonObject, kind_of, list_of, object_of, object_or_none, string_or_none
 from segue.wire.openai_responses.answers import (
     MESSAGE_KEYS,
     is_lawful_message,
@@ -51,7 +52,7 @@ from segue.wire.openai_responses.calls import (
     render_call,
     render_output,
 )
-from segue.wire.openai_responses.hosted import HOSTED, OTHERS, is_embedded, parse_hosted, parse_other
+from segue.wire.openai_responses.hosted import HOSTED, OTHERS, is_embedded, parse_hosted, parse_other, repetition
 from segue.wire.openai_responses.parts import PART_KEYS, parse_parts, render_content, render_part
 from segue.wire.openai_responses.shared import API, Reading, Spelling, lawful_id
 from segue.wire.openai_responses.typed import TYPED
@@ -65,6 +66,7 @@ __all__ = [
     "parse_reply_items",
     "render_messages",
     "render_reply_items",
+    "repeated_places",
 ]
 
 _SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system", "developer": "system"}
@@ -93,7 +95,30 @@ def item_kind_or_none(item: JsonObject) -> str | None:
     return kind if isinstance(kind, str) and kind else None
 
 
-def parse_items(items: Sequence[object], reading: Reading, path: str = "input") -> list[Message]:
+def repeated_places(items: Sequence[object]) -> frozenset[int]:
+    """Where an item stands that is there already under the same id, whole or by reference (OAI-RESP-13)."""
+    known: dict[str, JsonObject] = {}
+    repeated: set[int] = set()
+    for place, item in enumerate(map(object_or_none, items)):
+        item_id = raw_id_or_none(item.get("id")) if item is not None else None
+        # The one id of an output of the local shell is that of its call.
+        if item is None or item_id is None or item.get("type") == "local_shell_call_output":
+            continue
+        first = known.setdefault(item_id, item)
+        if first is not item and (_is_same(first, item) or item_kind_or_none(item) == "item_reference"):
+            repeated.add(place)
+    return frozenset(repeated)
+
+
+def _is_same(first: JsonObject, item: JsonObject) -> bool:
+    """Whether two items say the same, however far they had come when they were written down."""
+    return {**first, "status": None} == {**item, "status": None}
+
+
+def parse_items(
+    items: Sequence[object], reading: Reading, path: str = "input", *, repeated: Container[int] = ()
+) -> list[Message]:
+    """The messages. What stands in the `repeated` places was read before."""
     messages: list[Message] = []
     run = _Run()
     for index, value in enumerate(items):
@@ -101,6 +126,13 @@ def parse_items(items: Sequence[object], reading: Reading, path: str = "input") 
             item = object_of(value)
             kind = item_kind(item)
             side = _side(kind, item, reading)
+            if index in repeated:
+                if side == "ai":
+                    # OAI-RESP-08: what was made with reasoning of another reply is not known by this one's.
+                    run.add([repetition(item, kind)], sound=kind != "reasoning" or run.thought(item["id"]))
+                else:
+                    messages += [*run.closed(), Message("human", (repetition(item, kind),))]
+                continue
             sound = reading.takes_id(kind, item) and (reading.stored or kind != "item_reference")
             if side == "ai":
                 run.add(_parse_made(kind, item, reading, sound=sound), sound)
@@ -153,6 +185,10 @@ class _Run:
         self._blocks += made
         unfounded = any(isinstance(block, Thinking) and not (block.signature or block.sealed) for block in made)
         self._sound = self._sound and sound and not unfounded
+
+    def thought(self, item_id: str) -> bool:
+        """Whether this reasoning stands in the reply."""
+        return any(isinstance(block, Thinking) and block.origin.item_id == item_id for block in self._blocks)
 
     def closed(self) -> list[Message]:
         if not self._blocks:
@@ -228,7 +264,7 @@ def _parse_said(kind: str, side: Side, item: JsonObject, reading: Reading, *, so
     if side == "none":
         if kind == "additional_tools":
             list_of(item.get("tools"), "tools")
-        return Message("system", (), native=Native(API, item))
+        return Message("system", (parse_other(item, kind, reading, sound=sound),), native=Native(API, item))
     if kind != "message":
         told = parse_other(item, kind, reading, sound=sound)
         return Message("human", (told,), native=told.native)

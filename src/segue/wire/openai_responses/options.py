@@ -23,10 +23,18 @@ from segue.wire.fields import (
     string_or_none,
 )
 from segue.wire.names import NameRule
-from segue.wire.openai import fit_to_model, left_out
+from segue.wire.openai import KINDRED, fit_to_model, left_out, parse_kindred, render_kindred
 from segue.wire.openai_responses.shared import API
 
-__all__ = ["OPTION_KEYS", "lawful_options", "parse_options", "render_options", "respelled_choice"]
+__all__ = [
+    "KINDRED_KEYS",
+    "OPTION_KEYS",
+    "lawful_options",
+    "parse_options",
+    "render_kindred_options",
+    "render_options",
+    "respelled_choice",
+]
 
 _EFFORTS: tuple[Effort, ...] = get_args(Effort)
 _MODES: tuple[Literal["auto", "none", "required"], ...] = ("auto", "none", "required")
@@ -41,9 +49,9 @@ _PLAIN = (
 OPTION_KEYS = frozenset(
     {key for key, _ in _PLAIN} | {"tool_choice", "reasoning.effort", "text.format", "user", "safety_identifier"}
 )
+KINDRED_KEYS = KINDRED | {"verbosity": "text.verbosity"}
 _UNKNOWN_HERE = ("top_k", "stop", "seed", "presence_penalty", "frequency_penalty")
 _LEAST_TOKENS = 16
-_USER_LIMIT = 128
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -60,6 +68,7 @@ def parse_options(body: Mapping[str, Any]) -> Options:
         response_format=_parse_format(object_or_none((object_or_none(body.get("text")) or {}).get("format"))),
         stream=flag_or_none(body.get("stream")),
         user=string_or_none(body.get("safety_identifier")) or string_or_none(body.get("user")),
+        kindred=parse_kindred({**body, "verbosity": (object_or_none(body.get("text")) or {}).get("verbosity")}),
     )
 
 
@@ -126,8 +135,6 @@ def lawful_options(options: Options, model: Model, declared: frozenset[str], rep
     if options.temperature is not None and options.temperature > 2:
         report.add("adjusted", "temperature is at most 2 here", subject="temperature")
         options = msgspec.structs.replace(options, temperature=2)
-    if options.user is not None and len(options.user) > _USER_LIMIT:
-        options = left_out(options, report, f"it has more than {_USER_LIMIT} characters", "user")
     form = options.response_format
     if form is not None and form.kind == "schema" and form.schema is None:
         options = left_out(options, report, "there is no schema in it", "response_format")
@@ -157,6 +164,16 @@ def render_options(
     if options.user is not None:
         body["user" if "user" in said and "safety_identifier" not in said else "safety_identifier"] = options.user
     return body
+
+
+def render_kindred_options(options: Options, words: JsonObject) -> JsonObject:
+    """The words with what OpenAI's other API was told and this one takes too."""
+    if options.kindred is None:
+        return words
+    said = render_kindred(options, "safety_identifier")
+    verbosity = said.pop("verbosity", None)
+    told = {key: value for key, value in words.items() if key not in ("user", "safety_identifier")} | said
+    return told if verbosity is None else {**told, "text": {**told.get("text", {}), "verbosity": verbosity}}
 
 
 def _render_choice(choice: ToolChoice, spell: Callable[[str], str], custom: frozenset[str]) -> str | JsonObject:

@@ -15,7 +15,8 @@ from segue.canonical.blocks import Block, Code, Media, Native, Opaque, Text, Thi
 from segue.errors import InputError, ProjectionError
 from segue.render.demands import TEXTS
 from segue.wire.fields import JsonObject, kind_of, list_of, object_of, object_or_none, string_or_none
-from segue.wire.openai import AUDIO_TYPES, data_of, data_url, fetched
+from segue.wire.media import report_lost_name
+from segue.wire.openai import AUDIO_TYPES, data_of, data_url, detail_of, fetched, has_file
 from segue.wire.openai_responses.shared import API, Spelling
 from segue.wire.overlay import rewritten
 
@@ -26,7 +27,7 @@ Side = Literal["input", "output"]
 TEXT_TYPES: dict[Side, str] = {"input": "input_text", "output": "output_text"}
 _TEXTS = frozenset({"input_text", "output_text", "text"})
 PART_KEYS = frozenset(
-    {"type", "text", "refusal", "image_url", "file_id", "file_url", "file_data", "filename", "input_audio"}
+    {"type", "text", "refusal", "image_url", "detail", "file_id", "file_url", "file_data", "filename", "input_audio"}
 )
 # Types that are in use, but in no list of what a message may hold.
 _UNCERTAIN = frozenset({"input_audio", "computer_screenshot", "summary_text", "reasoning_text"})
@@ -96,10 +97,11 @@ def parse_image_url(part: JsonObject, url: object, *, intact: bool = True) -> Me
     """A picture by URL, data URL or file id."""
     file_id = string_or_none(part.get("file_id"))
     native = Native(API, part, intact and _has_lawful_sources(part, "image_url", "file_id"))
+    detail = detail_of(part.get("detail"))
     if not isinstance(url, str):
-        return Media("image", file_id=file_id, native=native) if file_id is not None else None
+        return Media("image", file_id=file_id, native=native, extra=detail) if file_id is not None else None
     mime, data = data_of(url)
-    return Media("image", mime, data, url if data is None else None, file_id, native=native)
+    return Media("image", mime, data, url if data is None else None, file_id, native=native, extra=detail)
 
 
 def _parse_file(part: JsonObject) -> Media | None:
@@ -145,7 +147,10 @@ def _render_anew(block: Text | Media | Code | Opaque | Thinking, out: Spelling) 
         case Text():
             return _said(block.text)
         case Media():
-            return _render_media(block, out) or _unsupported(block.kind, block.name or block.url, out)
+            told = " ".join(word for word in (block.name, block.url) if word) or None
+            part = _render_media(block, out) or _unsupported(block.kind, told, out)
+            report_lost_name(block, part, out.report)
+            return part
         case Code():
             return _said(f"```{block.language}\n{block.code}\n```")
         case Opaque():
@@ -167,19 +172,20 @@ def _unsupported(kind: str, detail: str | None, out: Spelling) -> JsonObject:
 
 
 def _render_media(media: Media, out: Spelling) -> JsonObject | None:
-    home = out.home(media.native) is not None
     if media.kind == "image":
+        detail = (media.extra or {}).get("detail", "auto")
         if media.data is None and media.url is None:
-            return {"type": "input_image", "file_id": media.file_id} if home and media.file_id else None
+            held = {"type": "input_image", "detail": detail, "file_id": media.file_id}
+            return held if has_file(media) else None
         url = media.url if media.data is None else data_url(media.mime or "image/png", media.data)
-        return {"type": "input_image", "detail": "auto", "image_url": url}
+        return {"type": "input_image", "detail": detail, "image_url": url}
     if media.kind != "document":
         return None
     if media.data is None and media.url is not None and out.fetch is None:
         return {"type": "input_file", "file_url": media.url}
     data, mime = fetched(media, out.fetch)
     if data is None:
-        return {"type": "input_file", "file_id": media.file_id} if home and media.file_id else None
+        return {"type": "input_file", "file_id": media.file_id} if has_file(media) else None
     mime = mime or _PDF
     name = media.name or ("document.pdf" if mime == _PDF else "document")
     return {"type": "input_file", "filename": name, "file_data": data_url(mime, data)}

@@ -65,6 +65,9 @@ class _Item(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
 
 
 def _read(items: list[_Item]) -> Plain:
+    ids = [item.id for item in items if item.id is not UNSET]
+    if len(set(ids)) < len(ids):
+        raise NotPlainError
     plain = Plain([], [], [], [], [], [])
     head = next((place for place, item in enumerate(items) if item.role not in ("system", "developer")), 0)
     plain.head = place = head

@@ -19,11 +19,18 @@ from segue.wire.base import Projection
 from segue.wire.fields import JsonObject, kind_of, list_of, object_or_none, string_or_none
 from segue.wire.openai import is_openai
 from segue.wire.openai_responses.calls import FUNCTIONS, OUTPUTS
-from segue.wire.openai_responses.items import ITEM_KEYS, item_kind_or_none, parse_items, render_messages
+from segue.wire.openai_responses.items import (
+    ITEM_KEYS,
+    item_kind_or_none,
+    parse_items,
+    render_messages,
+    repeated_places,
+)
 from segue.wire.openai_responses.options import (
     OPTION_KEYS,
     lawful_options,
     parse_options,
+    render_kindred_options,
     render_options,
     respelled_choice,
 )
@@ -56,10 +63,12 @@ def parse_request(body: Mapping[str, Any]) -> Request:
     declared += [tool for tool in declared_in_items(items) if tool.name not in names]
     # OAI-RESP-10: what came before may have been stored.
     stored = body.get("store") is not False or _goes_on(body) is not None
-    reading = reading_of(items, model, names=bare_names(declared), stored=stored)
+    repeated = repeated_places(items)
+    once = [item for place, item in enumerate(items) if place not in repeated] if repeated else items
+    reading = reading_of(once, model, names=bare_names(declared), stored=stored)
     reading.continues = reading.referred or _goes_on(body) is not None
     return Request(
-        pair(parse_items(items, reading)),
+        pair(parse_items(items, reading, repeated=repeated)),
         system=_parse_instructions(body.get("instructions")),
         tools=tuple(declared),
         options=parse_options(body),
@@ -110,6 +119,7 @@ def reading_of(
         or _all_answered(called, (shells.get(name or "", name) for name in answered.elements())),
         referred=bool(referred),
         shells=shells,
+        crowded=frozenset(call_id for call_id, count in answered.items() if call_id is not None and count > 1),
     )
 
 
@@ -181,7 +191,7 @@ def render_request(transcript: Transcript, projection: Projection) -> JsonObject
     body["input"] = items
     if tools:
         body["tools"] = tools
-    return body | words
+    return body | render_kindred_options(options, words)
 
 
 def _used(transcript: Transcript, calls: Sequence[ToolCall]) -> frozenset[str]:

@@ -63,6 +63,7 @@ class Reading(Struct):
     that the provider runs although their output is an item of its own; `answered`: every call has an output that names
     it, so that one which names none answers nothing; `referred`: outputs may lie with the provider, named by an item;
     `continues`: so may what comes before all items;
+    `crowded`: ids that more than one output names;
     `shells` leads from an item's own id to the id of its call, for outputs of the local shell.
     """
 
@@ -74,6 +75,7 @@ class Reading(Struct):
     referred: bool = False
     continues: bool = False
     shells: dict[str, str] = {}
+    crowded: frozenset[str] = frozenset()
     seen: set[str] = set()
     asked: set[str] = set()
     searches: int = 0
