@@ -1,4 +1,4 @@
-"""What botocore's service model says of a Converse body: its own validator, and the patterns and lengths it leaves out."""
+"""What botocore's service model says of a Converse body: its validator, and the patterns and lengths that it skips."""
 
 from __future__ import annotations
 
@@ -54,12 +54,10 @@ def _constraints(value: Any, shape: Any, path: str) -> Iterator[str]:
     elif shape.type_name == "list" and isinstance(value, list):
         for at, inner in enumerate(value):
             yield from _constraints(inner, shape.member, f"{path}[{at}]")
-    if shape.type_name in ("string", "list", "blob") and isinstance(value, str | list | bytes):
-        if not limits.get("min", 0) <= len(value) <= limits.get("max", len(value)):
-            yield f"{path}: {len(value)} is not between {limits.get('min')} and {limits.get('max')}"
-    if shape.type_name in ("integer", "float", "long") and isinstance(value, int | float):
-        if not limits.get("min", value) <= value <= limits.get("max", value):
-            yield f"{path}: {value} is not between {limits.get('min')} and {limits.get('max')}"
+    size: Any = len(value) if isinstance(value, str | list | bytes) else value
+    sized = isinstance(size, int | float) and shape.type_name != "structure"
+    if sized and not limits.get("min", size) <= size <= limits.get("max", size):
+        yield f"{path}: {size} is not between {limits.get('min')} and {limits.get('max')}"
     if isinstance(value, str):
         if "pattern" in limits and not re.fullmatch(limits["pattern"], value):
             yield f"{path}: {value!r} does not satisfy {limits['pattern']}"

@@ -24,7 +24,7 @@ They stand in this order, because each relies on what was settled before:
 9.  `system_text`  After `place`, so that a system message can't be caught between a call and its result.
 10. `empties`      After all that takes content out, before all that counts neighbours.
 11. `grouping`, `bridges`, `merging`, `captions`, `ends`   The roles, from the inside out: results in messages, what
-                   may follow what, neighbours of one role (which may bring words to media that need some), the two ends.
+                   may follow what, neighbours of one role, which may bring words to media that need some, the ends.
 12. `bound`        Reasoning that is bound to its prefix can only be judged when the prefix is final. If it has to go,
                    what depends on content runs once more.
 13. `open_exchange` What is asked of reasoning, with the final messages in view.

@@ -75,7 +75,9 @@ def _parse_choice(choice: JsonObject) -> ToolChoice | None:
 def _parse_reasoning(model: object, extra: JsonObject, output: JsonObject) -> Reasoning | None:
     """Claude's `thinking`, which was `reasoning_config` once; Nova's `reasoningConfig`; the effort of gpt-oss."""
     nova = object_or_none(extra.get("reasoningConfig")) or {}
-    effort = next((step for step in _STEPS if step in (nova.get("maxReasoningEffort"), extra.get("reasoning_effort"))), None)
+    effort = next(
+        (step for step in _STEPS if step in (nova.get("maxReasoningEffort"), extra.get("reasoning_effort"))), None
+    )
     if nova.get("type") in ("enabled", "disabled"):
         return Reasoning(enabled=nova["type"] == "enabled", effort=effort)
     if effort is not None:
@@ -234,9 +236,7 @@ def _render_top_k(top_k: int, model: Model, report: Report) -> JsonObject:
             return {}
 
 
-def _render_choice(
-    options: Options, model: Model, report: Report, spell: Callable[[str], str]
-) -> JsonObject | None:
+def _render_choice(options: Options, model: Model, report: Report, spell: Callable[[str], str]) -> JsonObject | None:
     choice = options.tool_choice
     if choice is None:
         return None

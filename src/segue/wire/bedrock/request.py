@@ -126,9 +126,7 @@ def render_request(transcript: Transcript, projection: Projection) -> JsonObject
     if transcript.home:
         return _render_at_home(transcript, projection, messages, tools)
     options = lawful_options(transcript.options, model, projection.report)
-    fields = render_options(
-        options, model, projection.report, declared=bool(tools), spell=projection.names.render
-    )
+    fields = render_options(options, model, projection.report, declared=bool(tools), spell=projection.names.render)
     body: JsonObject = {"modelId": transcript.model} if transcript.model else {}
     system = _render_system(transcript.system)
     if system:

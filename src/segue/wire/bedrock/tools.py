@@ -59,7 +59,7 @@ def _parse_tool(entry: JsonObject, path: str) -> Tool:
 
 
 def render_tools(tools: Sequence[Tool], projection: Projection, model: Model) -> list[JsonObject]:
-    """What the API can be told of, each with its cache point. What is lawful at home is the very object that came in."""
+    """What the API can be told of, each with its cache point; what is lawful at home is the object that came in."""
     declared: list[JsonObject] = []
     names: set[object] = set()
     for given in tools:
