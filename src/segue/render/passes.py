@@ -80,12 +80,19 @@ def declared(draft: Draft) -> Draft:
         draft = msgspec.structs.replace(draft, tools=tools)
         draft = draft.with_options(tool_choice=msgspec.structs.replace(choice, allowed=None))
     wanted = draft.demands.tools_wanted
-    if draft.tools or wanted == "never" or (wanted == "abroad" and draft.home):
+    if wanted == "never" or (wanted == "abroad" and draft.home):
+        return draft
+    # A tool that a provider runs can be declared to no other.
+    if any(tool.kind != "hosted" or _is_of(tool, draft.demands.api) for tool in draft.tools):
         return draft
     if not any(calls_of(message) for message in draft.messages):
         return draft
     draft.report.add("tools", "the history has calls but no tool is declared: one stub is", fault="rendering")
-    return msgspec.structs.replace(draft, tools=(STUB_TOOL,))
+    return msgspec.structs.replace(draft, tools=(*draft.tools, STUB_TOOL))
+
+
+def _is_of(tool: Tool, api: str) -> bool:
+    return tool.native is not None and tool.native.api == api
 
 
 PASSES: tuple[Pass, ...] = (

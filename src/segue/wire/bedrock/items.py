@@ -189,8 +189,9 @@ def _parse_tool_result(item: JsonObject, value: Any, model: str | None) -> Block
         parts = cast("list[Any]", content)
         # «cannot be empty when status value is error»
         intact = intact and not (failed and not parts)
-        if len(parts) == 1 and isinstance(parts[0], dict) and list(parts[0]) == ["json"]:
-            structured = parts[0]["json"]
+        only = object_or_none(parts[0]) if len(parts) == 1 else None
+        if only is not None and list(only) == ["json"]:
+            structured = only["json"]
         else:
             blocks, lawful = _parse_result_content(parts, model)
             intact = intact and lawful
@@ -243,13 +244,13 @@ def _parse_citations(item: JsonObject, value: Any, _model: str | None) -> Block:
 
 
 def _parse_guarded(item: JsonObject, value: Any, _model: str | None) -> Block:
-    match object_of(value):
-        case {"text": {"text": str(text)}}:
-            return Text(text, native=Native(API, item))
-        case {"image": dict() as image}:
-            return parse_media("image", item, cast("JsonObject", image))
-        case _:
-            return Opaque("guardContent", native=Native(API, item))
+    inner = object_of(value)
+    text, image = object_or_none(inner.get("text")) or {}, object_or_none(inner.get("image"))
+    if isinstance(text.get("text"), str):
+        return Text(text["text"], native=Native(API, item))
+    if image is not None:
+        return parse_media("image", item, image)
+    return Opaque("guardContent", native=Native(API, item))
 
 
 _RESULT_PARSERS: dict[str, _Parser] = {

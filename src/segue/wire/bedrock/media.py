@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from collections.abc import Callable
 from typing import Any, Literal, cast
 from urllib.parse import unquote_to_bytes
 
@@ -96,7 +97,7 @@ def _document_text(inner: JsonObject) -> str:
         case {"text": str(body)}:
             pass
         case {"content": [*parts]}:
-            body = _texts_of(cast("list[Any]", parts))
+            body = _texts_of(parts)
         case _:
             return ""
     return _lines(inner.get("name"), inner.get("context"), body)
@@ -173,22 +174,19 @@ def name_documents(messages: list[JsonObject], report: Report) -> list[JsonObjec
     return written
 
 
-def _named(item: Any, taken: set[str], report: Report, named: Any) -> Any:
-    match item:
-        case {"toolResult": {"content": [*content]} as result}:
-            made = named(content)
-            same = all(new is old for new, old in zip(made, content, strict=True))
-            return item if same else {**item, "toolResult": {**result, "content": made}}
-        case {"document": dict() as found}:
-            document = cast("JsonObject", found)
-            name = _fresh(str(document.get("name") or ""), taken)
-            taken.add(name)
-            if name == document.get("name"):
-                return cast("JsonObject", item)
-            report.add("adjusted", f"a document is called {name!r} here", subject=str(document.get("name") or ""))
-            return {**item, "document": {**document, "name": name}}
-        case _:
-            return item
+def _named(item: JsonObject, taken: set[str], report: Report, named: Callable[[list[Any]], list[Any]]) -> JsonObject:
+    result, document = object_or_none(item.get("toolResult")), object_or_none(item.get("document"))
+    if result is not None and isinstance(result.get("content"), list):
+        made = named(result["content"])
+        return item if made is result["content"] else {**item, "toolResult": {**result, "content": made}}
+    if document is None:
+        return item
+    name = _fresh(str(document.get("name") or ""), taken)
+    taken.add(name)
+    if name == document.get("name"):
+        return item
+    report.add("adjusted", f"a document is called {name!r} here", subject=str(document.get("name") or ""))
+    return {**item, "document": {**document, "name": name}}
 
 
 def _fresh(name: str, taken: set[str]) -> str:

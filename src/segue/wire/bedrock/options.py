@@ -75,9 +75,8 @@ def _parse_choice(choice: JsonObject) -> ToolChoice | None:
 def _parse_reasoning(model: object, extra: JsonObject, output: JsonObject) -> Reasoning | None:
     """Claude's `thinking`, which was `reasoning_config` once; Nova's `reasoningConfig`; the effort of gpt-oss."""
     nova = object_or_none(extra.get("reasoningConfig")) or {}
-    effort = next(
-        (step for step in _STEPS if step in (nova.get("maxReasoningEffort"), extra.get("reasoning_effort"))), None
-    )
+    asked_for = (nova.get("maxReasoningEffort"), extra.get("reasoning_effort"))
+    effort: Effort | None = next((step for step in _STEPS if step in asked_for), None)
     if nova.get("type") in ("enabled", "disabled"):
         return Reasoning(enabled=nova["type"] == "enabled", effort=effort)
     if effort is not None:
@@ -117,10 +116,11 @@ def render_options(
 ) -> JsonObject:
     """The fields by where they stand; `toolChoice` has its place in `toolConfig`. `declared`: whether tools are."""
     extra, effort = _render_reasoning(options, model, report)
-    config = _render_config(options, model, extra, report)
+    refused = _refused(options, model, extra, report)
+    config = _render_config(options, model, extra, refused, report)
     if "thinking" in extra and "maxTokens" in config:
         extra["thinking"] = fit_budget(extra["thinking"], config["maxTokens"], report)
-    if options.top_k is not None and "top_k" not in _refused(options, model, extra, report):
+    if options.top_k is not None and "top_k" not in refused:
         extra |= _render_top_k(options.top_k, model, report)
     output: JsonObject = {}
     form = _render_format(options.response_format, model, report)
@@ -191,12 +191,11 @@ def _refused(options: Options, model: Model, extra: JsonObject, report: Report) 
         elif name == "top_p" and options.temperature is not None and traits.one_sampler and "temperature" not in found:
             found[name] = "the model takes it or `temperature`, not both"
     for name, why in found.items():
-        _leave_out(name, why, report) if not any(one.subject == name for one in report.findings) else None
+        _leave_out(name, why, report)
     return set(found)
 
 
-def _render_config(options: Options, model: Model, extra: JsonObject, report: Report) -> JsonObject:
-    refused = _refused(options, model, extra, report)
+def _render_config(options: Options, model: Model, extra: JsonObject, refused: set[str], report: Report) -> JsonObject:
     given = {"temperature": options.temperature, "top_p": options.top_p}
     config: JsonObject = {}
     if options.max_tokens is not None:
@@ -209,7 +208,7 @@ def _render_config(options: Options, model: Model, extra: JsonObject, report: Re
         _leave_out("stop", "blank stop sequences are refused", report)
     if stop:
         config["stopSequences"] = stop
-    reasoning = extra.get("reasoningConfig") or {}
+    reasoning = object_or_none(extra.get("reasoningConfig")) or {}
     if reasoning.get("maxReasoningEffort") == "high":
         # Nova's guide «Extended thinking»: at the highest effort these are refused.
         for key in ("maxTokens", "temperature", "topP"):

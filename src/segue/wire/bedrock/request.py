@@ -5,12 +5,12 @@ The model stands in the address; boto3 takes it as `modelId` beside the rest, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from segue.canonical.blocks import Block, Message, Native, Speaker, Text, ToolResponse
 from segue.canonical.pairing import pair
-from segue.canonical.request import Request
+from segue.canonical.request import Options, Request, Tool
 from segue.errors import InputError
 from segue.models import Model, identify
 from segue.render.demands import TEXTS
@@ -61,7 +61,7 @@ def parse_request(body: Mapping[str, Any]) -> Request:
     )
 
 
-def _parse_tool_config(body: Mapping[str, Any]) -> Any:
+def _parse_tool_config(body: Mapping[str, Any]) -> tuple[Tool, ...]:
     config = body.get("toolConfig")
     # A list of declarations by itself is what tools are handed over in.
     if config is None:
@@ -99,8 +99,8 @@ def _parse_system(value: Any) -> tuple[Text, ...]:
         match block:
             case {"text": str(text)} | {"guardContent": {"text": {"text": str(text)}}}:
                 texts.append(Text(text, native=Native(API, block)))
-            case {"cachePoint": dict() as point}:
-                if texts:
+            case {"cachePoint": point}:
+                if texts and isinstance(point, dict):
                     texts[-1] = marked(texts[-1], cast("JsonObject", point))
             case _:
                 kind = next((key for key, member in block.items() if member is not None), "nothing")
@@ -193,20 +193,19 @@ def _render_at_home(
     request = transcript.request
     fragment: Mapping[str, Any] = request.native.fragment if request.native is not None else {}
     known, new = Report(), Report()
-    before = _fields(request.options, request.model, known, bool(request.tools), lambda name: name)
+    before = _fields(request.options, request.model, known, bool(request.tools))
     after = _fields(transcript.options, transcript.model, new, bool(tools), projection.names.render)
     projection.report.findings.extend(finding for finding in new.findings if finding not in known.findings)
-    body = laid_over(fragment, {"modelId": request.model}, {"modelId": transcript.model})
-    if transcript.model is None:
-        body.pop("modelId", None) if request.model is not None else None
-    else:
-        body["modelId"] = transcript.model
+    said = {"modelId": transcript.model} if transcript.model is not None else {}
+    body = laid_over(fragment, {"modelId": request.model}, said)
     for key in _NESTED:
         inner = object_or_none(fragment.get(key)) or {}
         if before.get(key) != after.get(key):
             inner = laid_over(inner, before.get(key, {}), after.get(key, {}))
         if key == EXTRA and _family(request.model) != _family(transcript.model):
             inner = _of_other_family(inner, after.get(key, {}), projection.report)
+        if key == EXTRA and request.options.reasoning != transcript.options.reasoning:
+            inner = {name: value for name, value in inner.items() if name != "reasoning_config"}
         if inner != (object_or_none(fragment.get(key)) or {}):
             _put(body, key, inner)
     blank = any(not text.text.strip() for text in transcript.system)
@@ -217,7 +216,9 @@ def _render_at_home(
     return body
 
 
-def _fields(options: Any, model: str | None, report: Report, declared: bool, spell: Any) -> JsonObject:
+def _fields(
+    options: Options, model: str | None, report: Report, declared: bool, spell: Callable[[str], str] = str
+) -> JsonObject:
     return render_options(options, identify(model or DEFAULT_MODEL), report, declared=declared, spell=spell)
 
 

@@ -156,7 +156,15 @@ ANTHROPIC_STRICT = SchemaRules(
 # beside Anthropic take is not published; the top is kept plain for all.
 BEDROCK = SchemaRules("bedrock", refused_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"})
 # Nova's guide «Tool use»: at the top nothing but `type`, `properties` and `required`, so no `$defs` either.
-NOVA = replace(BEDROCK, name="nova", refs="inline", recursion=False)
+NOVA = replace(
+    BEDROCK,
+    name="nova",
+    keywords=_STRUCTURE - {"$ref", "$defs"}
+    | _RANGES
+    | {"additionalProperties", "const", "default", "title", "pattern", "format", "minLength", "maxLength"}
+    | {"minItems", "maxItems"},
+    refs="inline",
+)
 
 # `parametersJsonSchema` and `responseJsonSchema`: the list of properties in the API's reference. References are taken
 # by the page and refused in practice («reference to undefined schema»), so they are written out.
