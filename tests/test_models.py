@@ -43,6 +43,24 @@ NAMES = {
     "pixtral-large-latest": Model("", "mistral", "pixtral", generation=7),
     "kimi-k2.5": Model("", "kimi", "k2", (2, 5), True),
     "kimi-k2-0905-preview": Model("", "kimi", "k2", (2,)),
+    "anthropic.claude-sonnet-4-5-20250929-v1:0": Model("", "claude", "sonnet", (4, 5)),
+    "us.anthropic.claude-3-7-sonnet-20250219-v1:0": Model("", "claude", "sonnet", (3, 7)),
+    "arn:aws:bedrock:us-east-1::foundation-model/anthropic.claude-opus-4-1-20250805-v1:0": Model(
+        "", "claude", "opus", (4, 1)
+    ),
+    "meta.llama3-1-70b-instruct-v1:0": Model("", "llama", "", (3, 1)),
+    "mistral.mistral-large-2407-v1:0": Model("", "mistral", "large", generation=3),
+    "amazon.nova-pro-v1:0": Model("", "nova"),
+    "amazon.nova-2-lite-v1:0": Model("", "nova", "", (2,)),
+    "amazon.titan-text-express-v1:0": Model("", "titan"),
+    "qwen.qwen3-coder-480b-a35b-v1:0": Model("", "qwen", "", (3,)),
+    "openai.gpt-oss-120b-1:0": Model("", "gpt"),
+    "us.deepseek.r1-v1:0": Model("", "deepseek", "r1", (1,), True),
+    "cohere.command-r-plus-v1:0": Model("", "command"),
+    "ai21.jamba-1-5-large-v1:0": Model("", "jamba", "", (1, 5)),
+    "us.writer.palmyra-x5-v1:0": Model("", "palmyra", "", (5,)),
+    # The new words decide only where no other does.
+    "nova-llama-3.1-8b": Model("", "llama", "", (3, 1)),
 }
 
 

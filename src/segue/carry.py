@@ -12,7 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from segue.canonical.blocks import Block, Media, Message, Opaque, Text, ToolCall, ToolResponse, calls_of, responses_of
-from segue.canonical.request import Request
+from segue.canonical.request import Request, Tool
 from segue.errors import InputError
 from segue.models import identify
 from segue.render.demands import Policy
@@ -26,9 +26,26 @@ from segue.wire.idmap import IdMap
 from segue.wire.names import NameMap, NameRule
 from segue.wire.registry import WIRES
 
-__all__ = ["Asked", "Carried", "Said", "carry", "say", "unsaid_finding", "unsaid_items"]
+__all__ = [
+    "MCP",
+    "Asked",
+    "Carried",
+    "Said",
+    "carry",
+    "say",
+    "unsaid_finding",
+    "unsaid_items",
+    "unsaid_of_tools",
+]
 
+MCP = "mcp"
+"""Whose declarations these are, where a server listed them: no API's own."""
+MCP_KEYS = frozenset({"name", "description", "inputSchema"})
+
+_SHOWN = 64
 _SAYS_NOTHING: tuple[object, ...] = (None, [], {}, "", False)
+# Keys that ask for something just by being there.
+_ASKS_BARE = frozenset({"web_search_options"})
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -81,7 +98,9 @@ def carry(value: Mapping[str, Any], asked: Asked, *, surrogates: int = 0) -> Car
         report.add("surrogate", f"{surrogates} escaped halves of a character became U+FFFD")
     model = asked.model
     if model is None:
-        model = request.model if source is target else None
+        # The provider's other API serves the same models; a server with a profile is not the provider.
+        kindred = source.provider == target.provider and WIRES.get(target.name) is target
+        model = request.model if source is target or kindred else None
         if model is None and request.model is not None:
             said = f"the model {request.model!r} is not one of {target.name}: left out"
             report.add("model", said, subject=request.model)
@@ -116,12 +135,32 @@ def say(
         for call in calls_of(message):
             if call.kind != "hosted":
                 report.emitted_calls.append((call.id, ids.render(call.id)))
+                _report_repeated(call, wire, report)
+                if policy.ids == "auto" and call.native is not None and call.native.api == wire.name:
+                    _report_new_id(call, ids.render(call.id), report)
         for response in responses_of(message):
             if response.call_id in ids and not response.hosted:
                 report.emitted_results.append((response.call_id, ids.render(response.call_id)))
     for name, spelled in names.changed:
         report.add("name", f"the tool {name!r} is called {spelled!r} there", subject=name)
     return transcript, Said(body, ids, names, report)
+
+
+def _report_repeated(call: ToolCall, wire: Wire, report: Report) -> None:
+    """Abroad arguments are written anew, and of a key that stood twice the last one counts."""
+    key = (call.extra or {}).get("repeated")
+    if key is not None and (call.native is None or call.native.api != wire.name or not call.native.intact):
+        said = f"the key {key!r} stands twice in the arguments: the last one counts"
+        report.add("argument", said, call_id=call.id, subject=call.name)
+
+
+def _report_new_id(call: ToolCall, sent: str, report: Report) -> None:
+    """At home an id stays what it was, unless it is none there or stands for another call already."""
+    raw_id = call.origin.raw_id
+    if raw_id is not None and sent and sent != raw_id:
+        shown = raw_id if len(raw_id) <= _SHOWN else f"{raw_id[:_SHOWN]}…"
+        said = f"the id {shown!r} of a call is taken or none that the API knows: it is {sent!r} now"
+        report.add("id", said, call_id=call.id, subject=call.name)
 
 
 def _names(request: Request, api: str, rule: NameRule) -> NameMap:
@@ -172,7 +211,7 @@ def _report_unsaid(request: Request, target: Wire, report: Report) -> None:
 
 
 def unsaid_items(request: Request, target: Wire) -> dict[str, int]:
-    """For each such key the number of messages and blocks that have it and say something with it."""
+    """For each such key the number of messages, blocks and tools that have it and say something with it."""
     unsaid: Counter[str] = Counter()
     items = [item for message in request.messages for item in (message, *message.blocks) if not _told_otherwise(item)]
     for item in (*request.system, *items):
@@ -184,7 +223,21 @@ def unsaid_items(request: Request, target: Wire) -> dict[str, int]:
             if known.issuperset(native.fragment) and not (isinstance(item, Text) and "content" in native.fragment):
                 continue
             unsaid.update(key for fragment in _fragments(item) for key in _unknown(fragment, known))
+    unsaid.update(unsaid_of_tools(request.tools, target))
     return {key: unsaid[key] for key in sorted(unsaid)}
+
+
+def unsaid_of_tools(tools: Iterable[Tool], target: Wire) -> Counter[str]:
+    """The same for declarations, also for those that an MCP server lists."""
+    unsaid: Counter[str] = Counter()
+    for tool in tools:
+        native = tool.native
+        if native is None or native.api == target.name or tool.kind == "hosted":
+            continue
+        known = MCP_KEYS if native.api == MCP else WIRES[native.api].tool_keys if native.api in WIRES else None
+        if known is not None:
+            unsaid.update(_unknown(native.fragment, known))
+    return unsaid
 
 
 def _media_of(item: Message | Block) -> Iterator[Media]:
@@ -215,7 +268,7 @@ def _unknown(fragment: Mapping[str, Any], known: frozenset[str]) -> Iterable[str
 
 def _unknown_keys(fragment: Mapping[str, Any], known: frozenset[str]) -> Iterator[str]:
     for key, value in fragment.items():
-        if key in known or value in _SAYS_NOTHING:
+        if key in known or (value in _SAYS_NOTHING and not (value == {} and key in _ASKS_BARE)):
             continue
         inner = frozenset(name.removeprefix(f"{key}.") for name in known if name.startswith(f"{key}."))
         if inner and isinstance(value, dict):

@@ -14,14 +14,15 @@ from segue.canonical.history import History, Interaction, bound_to
 from segue.canonical.jsontext import plain, read_object, write
 from segue.canonical.request import Options, Reply, Request, Tool
 from segue.carry import say
-from segue.convert import Body, parse_reply, policy_of
+from segue.convert import Body, policy_of
 from segue.declarations import parse_declaration
-from segue.errors import InputError
+from segue.errors import InputError, text_argument
 from segue.models import identify
 from segue.render.demands import TEXTS
 from segue.render.reasoning_bound import remembering, sent_digest
 from segue.render.report import Report
 from segue.render.transcript import Transcript
+from segue.replies import parse_reply
 from segue.wire.base import Fetch
 from segue.wire.detect import detect_source
 from segue.wire.registry import WIRES, find
@@ -109,7 +110,7 @@ class Conversation:
     def from_body(cls, body: Body, *, source: str | None = None) -> Conversation:
         """A conversation that goes on from a request body."""
         value, _ = read_object(body)
-        wire = find(source or detect_source(value), argument="source")
+        wire = find(detect_source(value) if source is None else source, argument="source")
         return cls._from_request(wire.parse_request(value))
 
     @classmethod
@@ -135,7 +136,8 @@ class Conversation:
     def add_reply(self, reply: Body | Reply, *, source: str | None = None) -> Reply:
         """Writes a model's answer down and gives it back with this conversation's ids in its calls."""
         if not isinstance(reply, Reply):
-            wire = find(source or _reply_source(read_object(reply)[0]), argument="source")
+            named = _reply_source(read_object(reply)[0]) if source is None else source
+            wire = find(named, argument="source")
             reply = parse_reply(wire, reply)
         self._settle_what_was_sent()
         blocks = reply.blocks
@@ -207,6 +209,8 @@ class Conversation:
         orphans: str = "text",
     ) -> Rendered:
         """The request that continues this conversation on the target."""
+        text_argument(model, "model", needed=False)
+        text_argument(tool_format, "tool_format")
         policy = policy_of(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans)
         wire = find(target, argument="target")
         report = Report()
@@ -217,7 +221,8 @@ class Conversation:
             for response in entry.evidence:
                 report.add("dedupe", f"another result, {state_of(response)}: kept as evidence", call_id=call_id)
         request = msgspec.structs.replace(self._request, messages=messages)
-        if model is None and request.native is not None and request.native.api == target:
+        source = WIRES.get(request.native.api) if request.native is not None else None
+        if model is None and source is not None and source.provider == wire.provider:
             model = request.model
         transcript, said = say(request, wire, report, policy, model=model, tool_format=tool_format, fetch=fetch)
         self._sent = transcript if identify(model).family else None

@@ -6,14 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast, overload
 
+from segue.canonical.blocks import Native
 from segue.canonical.jsontext import plain, read, write
 from segue.canonical.request import Options, Request, Tool
-from segue.errors import InputError
+from segue.carry import MCP, unsaid_finding, unsaid_of_tools
+from segue.errors import InputError, text_argument
 from segue.models import identify
 from segue.render.demands import Policy
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.base import Projection, Wire
+from segue.wire.fields import kind_of
 from segue.wire.idmap import IdMap
 from segue.wire.names import NameMap
 from segue.wire.registry import WIRES, find
@@ -23,6 +26,7 @@ __all__ = ["ConvertedTools", "convert_tools", "parse_declaration"]
 # A tool format that is no name of a wire.
 _WIRE_OF_FORMAT = {"openai": "openai-chat"}
 _DECLARATION_LISTS = ("functionDeclarations", "function_declarations")
+_SCHEMAS = frozenset({"input_schema", "inputSchema", "parameters", "parametersJsonSchema", "parameters_json_schema"})
 # Keys that only one API's declarations have. Where that API is not to be had, the next one reads them.
 _SIGNS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("function", ("openai-chat",)),
@@ -76,8 +80,9 @@ def convert_tools(
     `source` None is told by the shape of each; also what an MCP server lists is read. `model` is the target's.
     Names and schemas are made what the target takes, and the report says how.
     """
-    wire = find(_WIRE_OF_FORMAT.get(target, target), argument="target")
-    given = None if source is None else find(_WIRE_OF_FORMAT.get(source, source), argument="source")
+    wire = _wire_of(target, "target")
+    given = None if source is None else _wire_of(source, "source")
+    text_argument(model, "model", needed=False)
     value, surrogates = read(tools)
     listed: object = cast("dict[str, Any]", value).get("tools") if isinstance(value, dict) else value
     if not isinstance(listed, list):
@@ -90,6 +95,11 @@ def convert_tools(
     return ConvertedTools(_declared(parsed, wire, model, report), report, wire.name)
 
 
+def _wire_of(name: str, argument: str) -> Wire:
+    text_argument(name, argument)
+    return find(_WIRE_OF_FORMAT.get(name, name), argument=argument)
+
+
 def parse_declaration(declaration: Mapping[str, Any], position: int) -> tuple[Tool, ...]:
     """A declaration as any API writes it; one object of Gemini's declares several tools."""
     return _parse(plain(declaration), position, None)
@@ -99,6 +109,7 @@ def _parse(entry: object, position: int, wire: Wire | None) -> tuple[Tool, ...]:
     if not isinstance(entry, dict):
         raise InputError("a tool's declaration must be an object", path=f"tools[{position}]")
     tool = cast("dict[str, Any]", entry)
+    _look_at_schemas(tool, f"tools[{position}]")
     try:
         if wire is None and isinstance(tool.get("name"), str) and isinstance(tool.get("inputSchema"), dict):
             return (_listed_by_mcp(tool),)
@@ -112,10 +123,24 @@ def _parse(entry: object, position: int, wire: Wire | None) -> tuple[Tool, ...]:
         raise InputError(error.message, path=f"tools[{position}]{'.' if path else ''}{path}") from None
 
 
+def _look_at_schemas(tool: dict[str, Any], path: str) -> None:
+    """A schema is an object, or true or false. Anything else is a slip that a declaration would hide."""
+    for key, value in tool.items():
+        if key in _SCHEMAS and value is not None and not isinstance(value, dict | bool):
+            raise InputError(f"a schema was expected, not {kind_of(value)}", path=f"{path}.{key}")
+        if key in ("function", "toolSpec") and isinstance(value, dict):
+            _look_at_schemas(cast("dict[str, Any]", value), f"{path}.{key}")
+        if key in _DECLARATION_LISTS and isinstance(value, list):
+            for index, inner in enumerate(cast("list[object]", value)):
+                if isinstance(inner, dict):
+                    _look_at_schemas(cast("dict[str, Any]", inner), f"{path}.{key}[{index}]")
+
+
 def _listed_by_mcp(tool: dict[str, Any]) -> Tool:
     """A tool as an MCP server lists it, which is no API's own form."""
     description = tool.get("description")
-    return Tool(tool["name"], description if isinstance(description, str) else None, tool["inputSchema"])
+    told = description if isinstance(description, str) else None
+    return Tool(tool["name"], told, tool["inputSchema"], native=Native(MCP, tool))
 
 
 def _source_of(tool: Mapping[str, Any]) -> str:
@@ -149,6 +174,7 @@ def _declared(tools: tuple[Tool, ...], wire: Wire, model: str | None, report: Re
     transcript = Transcript(request, wire.demands(known), Policy(), (), (), tools, Options(), model)
     told = Report(target=wire.name, model=model)
     body = wire.render_request(transcript, Projection(IdMap(wire.ids(known), provider=wire.provider), names, told))
+    report.findings.extend(unsaid_finding(key, count, wire) for key, count in unsaid_of_tools(tools, wire).items())
     report.findings.extend(told.of("tools"))
     for name, spelled in names.changed:
         report.add("name", f"the tool {name!r} is called {spelled!r} there", subject=name)

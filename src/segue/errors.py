@@ -12,7 +12,9 @@ Our fault and theirs are different branches: `except RemoteProtocolError` never 
 
 from __future__ import annotations
 
-__all__ = ["InputError", "ProjectionError", "RemoteProtocolError", "SegueError"]
+from collections.abc import Iterable
+
+__all__ = ["InputError", "ProjectionError", "RemoteProtocolError", "SegueError", "checked_profile", "text_argument"]
 
 
 class SegueError(Exception):
@@ -33,9 +35,45 @@ class InputError(SegueError):
         return InputError(self.message, path=f"{prefix}{separator}{self.path}")
 
 
+def text_argument(value: object, argument: str, *, needed: bool = True) -> None:
+    """Refuses an argument of the caller's that is no string; None is one that was not given."""
+    if not isinstance(value, str) and (needed or value is not None):
+        raise InputError(f"a string was expected, not {type(value).__name__}", path=argument)
+
+
+def checked_profile(profile: object, api: str, known: Iterable[str], *, on: str = "openai-chat") -> None:
+    """Refuses a profile that is not one of the `known`, or of an API that has none; None is one that was not given."""
+    text_argument(profile, "profile", needed=False)
+    if profile is None:
+        return
+    if api != on:
+        raise InputError(f"{api} has no profiles; servers that speak {on} have", path="profile")
+    if profile not in (names := sorted(known)):
+        raise InputError(f"{profile!r} is not a known profile of {on}; known are {', '.join(names)}", path="profile")
+
+
 class ProjectionError(SegueError):
     """An id or tool name could not be projected one to one."""
 
 
 class RemoteProtocolError(SegueError):
-    """A provider's reply or stream that is not what its API says."""
+    """A provider's reply or stream that is not what its API says, or its error.
+
+    Of an error body `message` is the provider's own sentence, `kind` and `code` what it calls the error, and `status`
+    the HTTP status that goes with it, where that can be told.
+    """
+
+    def __init__(
+        self,
+        said: str,
+        *,
+        status: int | None = None,
+        code: str | None = None,
+        kind: str | None = None,
+        message: str | None = None,
+    ) -> None:
+        super().__init__(said)
+        self.status = status
+        self.code = code
+        self.kind = kind
+        self.message = said if message is None else message

@@ -60,15 +60,16 @@ _WORDS: dict[str, tuple[str, str]] = {
     "codex": ("gpt", "codex"),
     "o": ("gpt", "o"),
     "llama": ("llama", ""),
-    "nova": ("nova", ""),
-    "titan": ("titan", ""),
-    "command": ("cohere", "command"),
-    "jamba": ("jamba", ""),
-    "palmyra": ("palmyra", ""),
-    "nemotron": ("nemotron", ""),
-    "minimax": ("minimax", ""),
     "glm": ("glm", ""),
     "grok": ("grok", ""),
+}
+# Words that may stand for other things too: they decide where none of the above does.
+_WEAK_WORDS: dict[str, tuple[str, str]] = {
+    "nova": ("nova", ""),
+    "titan": ("titan", ""),
+    "command": ("command", ""),
+    "jamba": ("jamba", ""),
+    "palmyra": ("palmyra", ""),
 }
 _LINES = {
     "claude": frozenset({"opus", "sonnet", "haiku", "fable", "instant", "mythos"}),
@@ -92,7 +93,7 @@ _BY_VERSION: dict[str, tuple[tuple[tuple[int, ...], int], ...]] = {
 }
 _BY_LINE = {"mixtral": 3, "mathstral": 3, "nemo": 3, "tiny": 3, "pixtral": 7, "saba": 7, "magistral": 13}
 # The revision at the end of a Bedrock id says nothing of the model.
-_REVISION = re.compile(r"-v\d+:\d+$")
+_REVISION = re.compile(r"-v?\d+:\d+$")
 _UNITS = frozenset({"k", "b", "m", "x"})
 
 
@@ -187,9 +188,13 @@ def _identify(name: str) -> Model:
                 continue
             break
     else:
-        if not (kimi_line and tokens[:1] == ["k"]):
+        weak = next((at for at, token in enumerate(tokens) if token in _WEAK_WORDS), None)
+        if kimi_line and tokens[:1] == ["k"]:
+            family, line, position = "kimi", "", 0
+        elif weak is not None:
+            (family, line), position = _WEAK_WORDS[tokens[weak]], weak
+        else:
             return Model(name)
-        family, line, position = "kimi", "", 0
     if family == "kimi":
         line = kimi_line or line
         position = tokens.index("k") if kimi_line else position

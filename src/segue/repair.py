@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from msgspec import UNSET, Struct
 
-from segue.canonical.jsontext import read_object, write, write_text
+from segue.canonical.jsontext import read_object, refuse_twice, write, write_text
 from segue.convert import Body, Converted, convert
 from segue.wire.registry import find
 
@@ -67,8 +67,9 @@ def repair(body: Body, api: str, *, model: str | None = None, profile: str | Non
 
     `model` is whose rules hold where that is not the body's own; it is not written into the body.
     """
-    find(api, argument="api")
+    wire = find(api, argument="api")
     given, surrogates = read_object(body)
+    refuse_twice(body, wire.root)
     conversion = convert(body if surrogates else given, source=api, target=api, model=model, profile=profile)
     repaired = Repaired(conversion, given, keep_model=model is not None)
     if not repaired.changes and isinstance(body, bytes | bytearray) and not surrogates:

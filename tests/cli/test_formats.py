@@ -65,3 +65,10 @@ def test_an_unknown_model_gets_the_default():
     ended = run("formats", "--model", "my-own-model")
     assert ended.code == 0
     assert [line.split()[-1] for line in ended.lines] == ["openai-chat", "-", "openai", "-", "-", "-"]
+
+
+def test_profiles_are_listed():
+    from segue.wire.profiles import PROFILES
+
+    assert run("formats", "--profiles").lines == sorted(PROFILES)
+    assert run("formats", "--profiles", "--json").json == sorted(PROFILES)

@@ -16,11 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from segue import conformance
+from segue.conformance import anthropic, openai_responses
 from segue.conformance.anthropic.content import KEYS
+from segue.conformance.azure_foundry import backend
+from segue.conformance.bedrock import claude
 from segue.conformance.openai_responses.items import SHAPES
 from segue.errors import InputError
 
-from . import bodies_anthropic, bodies_chat, bodies_gemini, bodies_responses
+from . import bodies_anthropic, bodies_bedrock, bodies_chat, bodies_foundry, bodies_gemini, bodies_responses
 
 SOURCE = Path(conformance.__file__).parent
 APIS = conformance.apis()
@@ -50,7 +53,7 @@ def test_what_is_no_object_is_an_input_error(body: Any, api: str) -> None:
 
 
 # These judges take any object: what is no history is a violation.
-TAKE_ANY = ("gemini", "openai-responses")
+TAKE_ANY = ("azure-foundry", "bedrock", "gemini", "openai-responses")
 
 
 @pytest.mark.parametrize("api", [api for api in APIS if api not in TAKE_ANY])
@@ -61,13 +64,48 @@ def test_what_is_no_request_is_an_input_error(body: Any, path: str, api: str) ->
     assert raised.value.path == path
 
 
+@pytest.mark.parametrize("api", ["azure-foundry", "bedrock", "gemini"])
 @pytest.mark.parametrize(("body", "path"), NOT_A_REQUEST)
-def test_gemini_judges_any_object(body: Any, path: str) -> None:
-    if path:
-        assert not conformance.judge(body, "gemini")
-    else:
-        with pytest.raises(InputError):
-            conformance.judge(body, "gemini")
+def test_any_object_is_judged(body: Any, path: str, api: str) -> None:
+    assert path
+    assert not conformance.judge(body, api)
+
+
+def test_bedrock_has_its_model_under_its_own_key() -> None:
+    b = bodies_bedrock
+    body = b.ids("functions.f:0")
+    assert conformance.judge({**body, "modelId": b.NOVA}, "bedrock")
+    verdict = conformance.judge({**body, "modelId": b.CLAUDE}, "bedrock")
+    assert verdict.model == b.CLAUDE
+    assert {violation.rule for violation in verdict} == {"ANT-01"}
+    assert conformance.judge({**body, "modelId": b.CLAUDE}, "bedrock", model=b.NOVA)
+
+
+def test_constraints_are_told_as_the_service_tells_them() -> None:
+    (first, _) = conformance.judge(bodies_bedrock.ids("a|b"), "bedrock")
+    assert first.message == (
+        "Value at 'messages.2.member.content.1.member.toolUse.toolUseId' failed to satisfy constraint: "
+        "Member must satisfy regular expression pattern: [a-zA-Z0-9_.:-]+"
+    )
+
+
+def test_what_foundry_refuses_is_told_in_its_words() -> None:
+    f = bodies_foundry
+    told = {
+        "Expected string, got object": f.body(f.call(arguments={}), f.result()),
+        "Required property 'id' is missing": f.body(f.without(f.thinks(), "id"), f.SAYS),
+        "Expected one of: string, array; got integer": {"input": 1},
+        "Invalid value 'done'. Allowed: in_progress, completed, incomplete": f.body(f.call(status="done"), f.result()),
+    }
+    for message, body in told.items():
+        (violation,) = conformance.judge(body, "azure-foundry")
+        assert violation.message == message
+
+
+def test_rules_taken_from_another_api_exist() -> None:
+    assert {rule.name for rule in openai_responses.BOOK.rules} >= backend.INSTEAD.keys()
+    assert {rule.name for rule in anthropic.BOOK.rules} >= claude.SHARED
+    assert len(claude.RULES) == len(claude.SHARED)
 
 
 def test_unknown_api_is_an_input_error() -> None:
@@ -76,7 +114,10 @@ def test_unknown_api_is_an_input_error() -> None:
 
 
 def test_apis() -> None:
-    assert APIS == ("anthropic", "deepseek", "gemini", "kimi", "mistral", "openai-chat", "openai-responses", "qwen")
+    assert APIS == (
+        *("anthropic", "azure-foundry", "bedrock", "deepseek", "gemini", "kimi", "mistral"),
+        *("openai-chat", "openai-responses", "qwen"),
+    )
 
 
 def test_profiles_belong_to_openai_chat_and_are_named() -> None:
@@ -183,6 +224,7 @@ _WORDS = [
         "null",
         "abcdefgh1",
     ),
+    *(bodies_bedrock.CLAUDE, bodies_bedrock.MISTRAL, bodies_bedrock.PALMYRA, bodies_bedrock.LLAMA, "server_tool_use"),
     *("input_text", "input_image", "output_text", "namespace", "fc_1", "rs_1", "mcp_1", "completed", *sorted(SHAPES)),
 ]
 _NAMES = [
@@ -192,6 +234,7 @@ _NAMES = [
     *("items", "anyOf", "required", "pattern", "patternProperties", "dependencies", "enum", "minLength", "not"),
     *("reasoning_details", "index", "enable_thinking", "effort"),
     *("call_id", "output", "summary", "status", "namespace", "tools", "parameters", "approval_request_id", "action"),
+    *("toolUse", "toolResult", "toolUseId", "reasoningContent", "reasoningText", "redactedContent", "document"),
     *("defer_loading", "outcome", "image_url", "async", "store", "operation"),
 ]
 _SCALARS = st.one_of(
@@ -212,7 +255,10 @@ _ANY = st.recursive(
 _BLOCK = st.dictionaries(_KEYS, _ANY, max_size=4).flatmap(
     lambda rest: st.sampled_from(_WORDS).map(lambda block_type: {**rest, "type": block_type})
 )
-_CONTENT = st.one_of(st.none(), st.sampled_from(["", " ", "q"]), st.lists(_BLOCK, max_size=4))
+_UNION = st.dictionaries(_KEYS, st.one_of(_ANY, st.dictionaries(_KEYS, _ANY, max_size=4)), min_size=1, max_size=1)
+_CONTENT = st.one_of(
+    st.none(), st.sampled_from(["", " ", "q"]), st.lists(_BLOCK, max_size=4), st.lists(_UNION, max_size=4)
+)
 _MESSAGE = st.builds(
     lambda role, content, rest: {**rest, "role": role, "content": content},
     st.sampled_from(["user", "assistant", "tool", "system", "developer", "function", "x"]),
@@ -235,6 +281,7 @@ _TOP = st.sampled_from(
     [
         *("model", "system", "tools", "tool_choice", "thinking", "reasoning_effort", "store", "previous_response_id"),
         *("reasoning", "chat_template_kwargs"),
+        *("modelId", "toolConfig", "additionalModelRequestFields", "inferenceConfig", "agent_reference", "metadata"),
     ]
 )
 _BODY = st.builds(
@@ -277,20 +324,24 @@ def test_well_formed_messages_are_always_judged(body: dict[str, object], book: t
 
 
 def _long(api: str, messages: int, *, broken: bool) -> dict[str, object]:
-    a, c, g, r = bodies_anthropic, bodies_chat, bodies_gemini, bodies_responses
+    a, b, c, g, r = bodies_anthropic, bodies_bedrock, bodies_chat, bodies_gemini, bodies_responses
     history: list[Any] = []
     for number in range(messages // 2):
         called, answered = f"call_{number}", f"call_{number + 1 if broken else number}"
         if api == "anthropic":
             history += [a.assistant(a.TEXT, a.use(called)), a.user(a.result(answered), a.TEXT)]
-        elif api == "openai-responses":
+        elif api == "bedrock":
+            history += [b.assistant(b.TEXT, b.use(called)), b.user(b.result(answered), b.TEXT)]
+        elif api in ("openai-responses", "azure-foundry"):
             thought = {**r.THINKS, "id": "rs_1" if broken else f"rs_{number}"}
             history += [r.USER, thought, r.call(called, id=f"fc_{answered}"), r.result(answered)]
         elif api == "gemini":
             history += [g.model(g.TEXT, g.call("" if broken else g.SKIP, id=called)), g.user(g.response(id=answered))]
         else:
             history += [c.asks(c.call(called)), c.result(answered)]
-    if api == "openai-responses":
+    if api == "bedrock":
+        return {"modelId": b.CLAUDE, **b.body(*history)}
+    if api in ("openai-responses", "azure-foundry"):
         return {"input": history, "tools": [r.TOOL, r.SPACE]}
     if api == "gemini":
         return g.body(*history)

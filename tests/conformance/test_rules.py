@@ -13,8 +13,10 @@ from segue.conformance import deepseek, kimi, openai_chat, profiles, qwen
 
 from . import (
     bodies_anthropic,
+    bodies_bedrock,
     bodies_chat,
     bodies_deepseek,
+    bodies_foundry,
     bodies_gemini,
     bodies_gemini_tools,
     bodies_kimi,
@@ -28,6 +30,8 @@ from .case import Case
 RULEBOOK = json.loads((Path(__file__).parents[1] / "data" / "rules.json").read_text("utf-8"))
 PREFIX = {
     "anthropic": "ANT-",
+    "azure-foundry": "AZF-",
+    "bedrock": "BED-",
     "deepseek": "DS-",
     "gemini": "GEM-",
     "kimi": "KIM-",
@@ -38,6 +42,8 @@ PREFIX = {
 }
 CASES = {
     "anthropic": bodies_anthropic.CASES,
+    "azure-foundry": bodies_foundry.CASES,
+    "bedrock": bodies_bedrock.CASES,
     "deepseek": bodies_deepseek.CASES,
     "gemini": (*bodies_gemini.CASES, *bodies_gemini_tools.CASES),
     "kimi": bodies_kimi.CASES,
@@ -191,7 +197,24 @@ def _gemini_body(_rule: str, example: Any) -> dict[str, object]:
     return g.body(*asks, example, g.user(g.response()))
 
 
-BODIES = {"anthropic": _anthropic_body, "gemini": _gemini_body, "openai-responses": _responses_body}
+def _bedrock_body(_rule: str, example: Any) -> dict[str, object]:
+    b = bodies_bedrock
+    if isinstance(example, list):
+        return {"messages": example}
+    return b.body({"role": "user", **example} if "content" in example else b.user(example))
+
+
+def _foundry_body(_rule: str, example: Any) -> dict[str, object]:
+    return bodies_foundry.body(example) if example.keys() & {"type", "role"} else bodies_foundry.body(**example)
+
+
+BODIES = {
+    "anthropic": _anthropic_body,
+    "azure-foundry": _foundry_body,
+    "bedrock": _bedrock_body,
+    "gemini": _gemini_body,
+    "openai-responses": _responses_body,
+}
 EXAMPLES = [
     pytest.param(api, rule["id"], rule["violation_example"], id=rule["id"])
     for api, prefix in PREFIX.items()

@@ -647,11 +647,11 @@ def test_an_assistant_may_say_nothing():
         ({"output_config": {"effort": "huge"}, "thinking": "yes"}, Options()),
         (
             {"output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}}},
-            Options(response_format=ResponseFormat("schema", {"type": "object"})),
+            Options(response_format=ResponseFormat("schema", {"type": "object"}, strict=True)),
         ),
         (
             {"output_format": {"type": "json_schema", "schema": {}}},
-            Options(response_format=ResponseFormat("schema", {})),
+            Options(response_format=ResponseFormat("schema", {}, strict=True)),
         ),
         ({"stream": True, "metadata": {"user_id": "u"}}, Options(stream=True, user="u")),
         ({"metadata": {"user_id": None}}, Options()),
@@ -868,6 +868,7 @@ def test_tools_from_abroad():
     ]
     assert body["tools"][0]["name"] != "a.b"
     assert [(finding.kind, finding.subject) for finding in report.findings] == [
+        ("tools", "a.b"),
         ("tools", "a.b"),
         ("tools", "patch"),
         ("tools", "web"),
@@ -1095,7 +1096,7 @@ def test_stop_reasons(reason, finish):
         ({"finish": "filter"}, "refusal"),
         ({"finish": "pause"}, "pause_turn"),
         ({"finish": "tool_calls"}, "end_turn"),
-        ({"finish": "error"}, "end_turn"),
+        ({"finish": "error"}, "max_tokens"),
         ({"blocks": (CALL,)}, "tool_use"),
         ({"blocks": (CALL,), "finish": "length"}, "max_tokens"),
     ],

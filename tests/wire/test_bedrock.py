@@ -595,7 +595,7 @@ def test_bad_bodies_name_their_place(change: dict[str, Any], path: str) -> None:
         (NOVA, "nova", "pro", ()),
         ("us.amazon.nova-2-lite-v1:0", "nova", "lite", (2,)),
         (LLAMA, "llama", "", (3, 3)),
-        ("cohere.command-r-plus-v1:0", "cohere", "command", ()),
+        ("cohere.command-r-plus-v1:0", "command", "", ()),
         ("writer.palmyra-x5-v1:0", "palmyra", "", (5,)),
         ("ai21.jamba-1-5-large-v1:0", "jamba", "", (1, 5)),
         ("openai.gpt-oss-120b-1:0", "gpt", "", (1, 0)),

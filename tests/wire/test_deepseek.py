@@ -254,8 +254,8 @@ def test_content_from_abroad_is_one_text() -> None:
         "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {}}},
     }
     made, report = carry(body, OPENAI_CHAT, DEEPSEEK)
-    assert made["messages"][0]["content"] == "a\n[image not supported here] https://x/y.png"
-    assert made["messages"][2]["content"] == "a\nb"
+    assert made["messages"][1]["content"] == "a\n[image not supported here] https://x/y.png"
+    assert made["messages"][3]["content"] == "a\nb"
     assert made["response_format"] == {"type": "json_object"}
     assert {"response_format"} == {finding.subject for finding in report.of("adjusted")}
 

@@ -149,7 +149,7 @@ def test_tools_from_abroad_are_functions_by_json_schema():
     assert functions[1] == {"name": "bare"}
     assert functions[2]["parametersJsonSchema"]["properties"] == {"value": {"type": "string"}}
     assert functions[3]["parametersJsonSchema"]["required"] == ["input"]
-    assert sorted(filter(None, reported)) == ["f", "f", "patch"]
+    assert sorted(filter(None, reported)) == ["f", "f", "odd", "patch"]
 
 
 @pytest.mark.parametrize(
@@ -559,7 +559,7 @@ CALL = ToolCall("look", {"q": 1}, origin=Origin("anthropic", raw_id="toolu_1"))
         ({"finish": "length"}, "MAX_TOKENS", [{"text": "hi"}]),
         ({"finish": "filter", "blocks": ()}, "SAFETY", None),
         ({"finish": "error", "blocks": ()}, "OTHER", None),
-        ({"finish": "pause"}, "STOP", [{"text": "hi"}]),
+        ({"finish": "pause"}, "MAX_TOKENS", [{"text": "hi"}]),
         ({"blocks": ()}, "STOP", [{"text": ""}]),
         (
             {"blocks": (Thinking("hm", "sealed", origin=Origin("anthropic")), Text(""), CALL), "finish": "tool_calls"},

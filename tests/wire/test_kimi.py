@@ -225,10 +225,9 @@ def test_a_reply() -> None:
     assert made["choices"][0]["message"] == {"role": "assistant", "content": "", "reasoning_content": "hm"}
 
 
-@pytest.mark.parametrize("url", ["https://example.org/a.mp4", "data:video/mp4;base64,AAAA"])
 @pytest.mark.parametrize("source", ["qwen", "openai-chat"])
-def test_films_go_to_models_that_see_them(source: str, url: str) -> None:
-    part = {"type": "video_url", "video_url": {"url": url}}
+def test_films_go_to_models_that_see_them(source: str) -> None:
+    part = {"type": "video_url", "video_url": {"url": "data:video/mp4;base64,AAAA"}}
     body = {"messages": [{"role": "user", "content": [part, {"type": "text", "text": "what is it?"}]}]}
     for model in (None, "kimi-k2.5", "kimi-k3"):
         made = segue.convert(body, source=source, target="kimi", model=model)

@@ -550,7 +550,11 @@ def test_greedy_sampling_goes_without_top_p() -> None:
     ("effort", "model", "expected"),
     [
         ("high", "mistral-small-2603", "high"),
-        ("low", "mistral-small-2603", "high"),
+        ("minimal", "mistral-small-2603", "none"),
+        ("low", "mistral-small-2603", "none"),
+        ("medium", "mistral-small-2603", "high"),
+        ("minimal", "mistral-large-4", "low"),
+        ("minimal", "magistral-medium-latest", None),
         ("none", "mistral-small-2603", "none"),
         ("medium", "mistral-large-4", "medium"),
         ("max", "mistral-large-4", "high"),
@@ -570,10 +574,24 @@ def test_effort_by_model(effort: str, model: str | None, expected: str | None) -
     assert bool(report.of("adjusted")) is not silent
 
 
-def test_a_budget_becomes_an_effort() -> None:
-    body = {"messages": [user()], "max_tokens": 9000, "thinking": {"type": "enabled", "budget_tokens": 2048}}
-    assert carry(body, ANTHROPIC, MISTRAL, model="mistral-large-4")[0]["reasoning_effort"] == "low"
-    assert carry(body, ANTHROPIC, MISTRAL, model="mistral-medium-3-5")[0]["reasoning_effort"] == "high"
+@pytest.mark.parametrize(
+    ("budget", "large", "medium"),
+    [
+        (100, "none", "none"),
+        (1024, "low", "none"),
+        (2048, "low", "none"),
+        (6000, "medium", "none"),
+        (9000, "medium", "high"),
+        (12_288, "high", "high"),
+        (60_000, "high", "high"),
+    ],
+)
+def test_a_budget_becomes_the_nearest_effort(budget: int, large: str, medium: str) -> None:
+    body = {"messages": [user()], "max_tokens": 90_000, "thinking": {"type": "enabled", "budget_tokens": budget}}
+    for model, expected in (("mistral-large-4", large), ("mistral-medium-3-5", medium)):
+        made, report = carry(body, ANTHROPIC, MISTRAL, model=model)
+        assert made["reasoning_effort"] == expected
+        assert [finding.subject for finding in report.of("adjusted")] == ["reasoning"]
 
 
 def test_rows_follow_the_model() -> None:

@@ -5,6 +5,7 @@ What comes out of `read` is plain, finite and at most 500 levels deep, so nobody
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,9 +16,21 @@ import msgspec
 
 from segue.errors import InputError
 
-__all__ = ["MAX_DEPTH", "parse_argument_text", "plain", "read", "read_object", "write", "write_sorted", "write_text"]
+__all__ = [
+    "MAX_DEPTH",
+    "parse_argument_text",
+    "plain",
+    "read",
+    "read_object",
+    "refuse_twice",
+    "repeated_key",
+    "write",
+    "write_sorted",
+    "write_text",
+]
 
 MAX_DEPTH = 500
+_SHOWN = 80
 _TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
 
 _encoder = msgspec.json.Encoder()
@@ -29,6 +42,7 @@ _LONE = "\N{REPLACEMENT CHARACTER}"
 _UNPAIRED = re.compile("[\ud800-\udfff]")
 _QUOTED = re.compile(rb'"[^"]*"')
 _NOT_STRUCTURE = bytes(byte for byte in range(256) if byte not in b'[]{}"')
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|(?P<number>-?\d[\d.eE+-]*)|[\[\]{}]', re.DOTALL)
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 
 
@@ -60,7 +74,7 @@ def read(data: object) -> tuple[Any, int]:
         raise InputError("the input is empty; a JSON object was expected")
     value, count = _decoded(buffer)
     if len(buffer) > 2 * MAX_DEPTH and _levels(value) > MAX_DEPTH:
-        raise InputError(_TOO_DEEP)
+        raise _too_deep(buffer)
     return value, count + halves
 
 
@@ -69,7 +83,7 @@ def _decoded(buffer: bytes) -> tuple[Any, int]:
         return _decoder.decode(buffer), 0
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         if depth_of(buffer) > MAX_DEPTH:
-            raise InputError(_TOO_DEEP) from None
+            raise _too_deep(buffer) from None
         if isinstance(error, UnicodeDecodeError):
             raise InputError(f"not UTF-8: {error.reason} at byte {_first_bad_byte(buffer)}") from None
         mended, count = _without_lone_surrogates(buffer)
@@ -120,13 +134,41 @@ def _explained(buffer: bytes, error: Exception) -> str:
     if b"\0" in buffer[:4096]:
         return "not JSON: it looks like a binary file"
     reason = str(error).removeprefix("JSON is malformed: ")
+    if "truncated" in reason:
+        return f"not JSON: it ends too early, {_place(buffer, len(buffer))}"
+    if "out of range" in reason and (at := _first_huge_number(buffer)) is not None:
+        return f"not JSON: a number out of range {_place(buffer, at)}"
     place = re.search(r"\(byte (\d+)\)", reason)
     if place is None:
         return f"not JSON: {reason[:1].lower()}{reason[1:]}"
-    at = int(place.group(1))
+    return f"not JSON: {reason[: place.start()].strip()} {_place(buffer, int(place.group(1)))}"
+
+
+def _place(buffer: bytes, at: int) -> str:
     line = buffer.count(b"\n", 0, at) + 1
     column = at - (buffer.rfind(b"\n", 0, at) + 1) + 1
-    return f"not JSON: {reason[: place.start()].strip()} at line {line}, column {column}"
+    return f"at line {line}, column {column}"
+
+
+def _first_huge_number(buffer: bytes) -> int | None:
+    numbers = (token for token in _TOKEN.finditer(buffer) if token["number"])
+    return next((token.start() for token in numbers if not _is_finite(token["number"])), None)
+
+
+def _is_finite(number: bytes) -> bool:
+    try:
+        return math.isfinite(float(number))
+    except ValueError:
+        return True
+
+
+def _too_deep(buffer: bytes) -> InputError:
+    depth = 0
+    for token in _TOKEN.finditer(buffer):
+        depth += _STEP.get(token[0][0], 0)
+        if depth > MAX_DEPTH:
+            return InputError(f"{_TOO_DEEP} {_place(buffer, token.start())}")
+    return InputError(_TOO_DEEP)
 
 
 def _without_lone_surrogates(buffer: bytes) -> tuple[bytes, int]:
@@ -185,6 +227,39 @@ def parse_argument_text(text: str) -> tuple[Any, str | None]:
     return None, text
 
 
+def repeated_key(text: str, value: object) -> str | None:
+    """A key that stands twice in an object of this JSON; `value` is what it was read as."""
+    if isinstance(value, dict) and text.count('":') == len(cast("dict[str, Any]", value)) and '" :' not in text:
+        return None
+    found: list[str] = []
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        keys = [key for key, _ in pairs]
+        if len(set(keys)) < len(keys):
+            found.append(next(key for at, key in enumerate(keys) if key in keys[:at]))
+
+    try:
+        json.loads(text, object_pairs_hook=look)
+    except (ValueError, RecursionError):
+        return None
+    return found[0] if found else None
+
+
+def refuse_twice(data: object, key: str) -> None:
+    """An `InputError` where this key of a body stands in it twice. Only text can say so; a dict has each key once."""
+    if isinstance(data, str):
+        count = data.count(f'"{key}"')
+    elif isinstance(data, bytes | bytearray):
+        count = data.count(f'"{key}"'.encode())
+    else:
+        return
+    if count < 2:
+        return
+    pairs: list[tuple[str, Any]] = json.loads(data, object_pairs_hook=list)
+    if [name for name, _ in pairs].count(key) > 1:
+        raise InputError(f"the key `{key}` stands twice", path=key)
+
+
 def plain(value: object) -> Any:
     """A Python value as plain JSON values: SDK objects dumped, cycles, NaN and depth refused. Shared parts are fine."""
     return _plain(value, "", (), [0])
@@ -204,16 +279,19 @@ def _plain(value: object, path: str, parents: tuple[int, ...], halves: list[int]
     if id(value) in parents:
         raise InputError("a value that contains itself can't be written as JSON", path=path)
     if len(parents) >= MAX_DEPTH:
-        raise InputError(_TOO_DEEP)
+        raise InputError(_TOO_DEEP, path=f"{path[:_SHOWN]}…")
     parents = (*parents, id(value))
+    # Loops, since a comprehension would take a second frame of the stack at each level.
     if isinstance(value, Mapping):
-        members = cast("Mapping[object, object]", value)
-        return {
-            _key(key, path): _plain(item, f"{path}.{key}" if path else str(key), parents, halves)
-            for key, item in members.items()
-        }
+        made: dict[str, Any] = {}
+        for key, item in cast("Mapping[object, object]", value).items():
+            made[_key(key, path)] = _plain(item, f"{path}.{key}" if path else str(key), parents, halves)
+        return made
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
-        return [_plain(item, f"{path}[{i}]", parents, halves) for i, item in enumerate(cast("Sequence[object]", value))]
+        items: list[Any] = []
+        for index, item in enumerate(cast("Sequence[object]", value)):
+            items.append(_plain(item, f"{path}[{index}]", parents, halves))
+        return items
     return _plain(_dumped(value, path), path, parents, halves)
 
 

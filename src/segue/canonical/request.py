@@ -116,7 +116,10 @@ class Usage(Struct, frozen=True, gc=False):
 
 
 class Reply(Struct, frozen=True, gc=False):
-    """One answer of a model."""
+    """One answer of a model. `created` is when, in seconds since 1970; `cause` the word for `finish` on its own wire.
+
+    `others` counts answers that were given beside this one, `beside` names what its API said beside the blocks.
+    """
 
     blocks: tuple[Block, ...]
     finish: Finish = "stop"
@@ -124,6 +127,10 @@ class Reply(Struct, frozen=True, gc=False):
     id: str | None = None
     model: str | None = None
     stop_sequence: str | None = None
+    created: int | None = None
+    cause: str | None = None
+    others: int = 0
+    beside: tuple[str, ...] = ()
     native: Native | None = None
     extra: Mapping[str, Any] | None = None
 

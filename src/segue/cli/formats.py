@@ -18,14 +18,19 @@ _HEADS = tuple(column.replace("_", " ") for column in _COLUMNS)
 
 @options.command("formats")
 @click.option("--model", metavar="NAME", help="What a model's name says: its API, its dialect, how tools are written.")
-def command(*, as_json: bool, model: str | None) -> None:
+@click.option("--profiles", is_flag=True, help="The servers that speak openai-chat with rules of their own.")
+def command(*, as_json: bool, model: str | None, profiles: bool) -> None:
     """List the APIs that segue speaks, and what holds for each when nothing else is said.
 
     \b
       segue formats --model moonshotai/Kimi-K2-Instruct
+      segue formats --profiles
     """
     import segue
 
+    if profiles:
+        _show_profiles(as_json=as_json)
+        return
     if model is not None:
         _show_model(segue.detect(model), as_json=as_json)
         return
@@ -37,6 +42,17 @@ def command(*, as_json: bool, model: str | None) -> None:
         return
     cells = [[value or "-" for value in row.values()] for row in rows]
     streams.write(_coloured(cells) if streams.coloured() else _plain(cells))
+
+
+def _show_profiles(*, as_json: bool) -> None:
+    from segue.conformance import profile_names
+
+    if as_json:
+        import msgspec
+
+        streams.write(msgspec.json.encode(profile_names()), b"\n")
+        return
+    streams.write("".join(f"{name}\n" for name in profile_names()))
 
 
 def _show_model(found: Detected, *, as_json: bool) -> None:

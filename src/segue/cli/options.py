@@ -13,7 +13,11 @@ __all__ = ["FORMAT", "FormatName", "command", "file_argument", "model_option", "
 
 file_argument = click.argument("file", default="-", metavar="[FILE]")
 model_option = click.option("--model", metavar="M", help="The model; rules follow its version.")
-profile_option = click.option("--profile", metavar="P", help="A deployment with rules of its own.")
+profile_option = click.option(
+    "--profile",
+    metavar="P",
+    help="A server that speaks openai-chat its own way; segue formats --profiles lists them.",
+)
 
 
 def command(name: str) -> Callable[[Callable[..., Any]], click.Command]:

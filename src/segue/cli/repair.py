@@ -51,4 +51,5 @@ def _tell(repaired: Repaired) -> None:
         told = streams.one_line(line)
         click.echo(click.style(told, fg=_COLOURS[told[0]]) if colour else told, err=True)
     count = len(repaired.changes)
-    streams.say("nothing to repair" if not count else f"{count} change{'' if count == 1 else 's'}")
+    nothing = "nothing else to repair" if repaired.report.of("surrogate") else "nothing to repair"
+    streams.say(nothing if not count else f"{count} change{'' if count == 1 else 's'}")

@@ -123,7 +123,8 @@ def _explain(error: Exception) -> int:
         click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
     match error:
         case InputError():
-            say(str(error))
+            # Here the argument is an option of another name.
+            say(str(error).replace("name `source`", "name it with --from"))
             return BAD_INPUT
         case RemoteProtocolError():
             say(str(error))

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 
 from segue.conformance import (
     anthropic,
+    azure_foundry,
+    bedrock,
     deepseek,
     gemini,
     kimi,
@@ -20,12 +22,14 @@ from segue.conformance import (
     qwen,
 )
 from segue.conformance.anthropic.request import AnthropicRequest
+from segue.conformance.azure_foundry.request import FoundryRequest
+from segue.conformance.bedrock.request import BedrockRequest
 from segue.conformance.chat import ChatRequest
 from segue.conformance.gemini.request import GeminiRequest
 from segue.conformance.openai_responses.request import ResponsesRequest
 from segue.conformance.rule import Book, Finding, Holds, Rule, Severity, Verdict, Violation
 from segue.conformance.values import is_object, kind, listed, quoted
-from segue.errors import InputError
+from segue.errors import InputError, checked_profile
 
 __all__ = [
     "Finding",
@@ -41,13 +45,29 @@ __all__ = [
     "unshowable",
 ]
 
-AnyBook = Book[AnthropicRequest] | Book[ChatRequest] | Book[GeminiRequest] | Book[ResponsesRequest]
-AnyRule = Rule[AnthropicRequest] | Rule[ChatRequest] | Rule[GeminiRequest] | Rule[ResponsesRequest]
+AnyBook = (
+    Book[AnthropicRequest]
+    | Book[BedrockRequest]
+    | Book[ChatRequest]
+    | Book[FoundryRequest]
+    | Book[GeminiRequest]
+    | Book[ResponsesRequest]
+)
+AnyRule = (
+    Rule[AnthropicRequest]
+    | Rule[BedrockRequest]
+    | Rule[ChatRequest]
+    | Rule[FoundryRequest]
+    | Rule[GeminiRequest]
+    | Rule[ResponsesRequest]
+)
 
 _BOOKS: Mapping[str, AnyBook] = {
     book.api: book
     for book in (
         anthropic.BOOK,
+        azure_foundry.BOOK,
+        bedrock.BOOK,
         deepseek.BOOK,
         gemini.BOOK,
         kimi.BOOK,
@@ -94,11 +114,5 @@ def unshowable(api: str, profile: str | None = None) -> Mapping[str, str]:
 def _book(api: str, profile: str | None = None) -> AnyBook:
     if api not in _BOOKS:
         raise InputError(f"no rules for the API {quoted(api)}; known are {listed(apis())}", path="api")
-    if profile is None:
-        return _BOOKS[api]
-    if api != openai_chat.BOOK.api:
-        raise InputError(f"{api} has no profiles; they belong to {openai_chat.BOOK.api}", path="profile")
-    if profile not in profiles.BOOKS:
-        known = ", ".join(profile_names())
-        raise InputError(f"{quoted(profile)} is not a known profile of {api}; known are {known}", path="profile")
-    return profiles.BOOKS[profile]
+    checked_profile(profile, api, profiles.BOOKS, on=openai_chat.BOOK.api)
+    return _BOOKS[api] if profile is None else profiles.BOOKS[profile]

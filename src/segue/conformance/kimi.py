@@ -114,6 +114,17 @@ def no_free_text(request: ChatRequest) -> Iterator[Finding]:
             yield Finding(f"tools[{tool.index}].type", "a free-text tool; Kimi has functions only")
 
 
+# OAI-CHAT-08
+@_table.rule("OAI-CHAT-08")
+def names_begin_with_letter(request: ChatRequest) -> Iterator[Finding]:
+    """The name of a declared function begins with a letter; of replayed ones nobody has said so."""
+    for tool in request.tools:
+        path, inner = tool.inner()
+        name = inner.get("name")
+        if tool.type in ("function", None) and is_text(name) and not re.match("[a-zA-Z]", name):
+            yield Finding(f"{path}.name", f"function name {quoted(name)} is invalid, must start with a letter")
+
+
 # KIM-03
 @_table.rule("KIM-03")
 def results_asked_for(request: ChatRequest) -> Iterator[Finding]:

@@ -158,10 +158,11 @@ class Book(msgspec.Struct, Generic[R], frozen=True):
     read: Callable[[Mapping[str, object], Model], R]
     rules: tuple[Rule[R], ...]
     unshowable: Mapping[str, str]
+    model_key: str = "model"
 
     def judge(self, body: Mapping[str, object], model: str | None) -> Verdict:
         """The verdict on a body. A body that is not this API's at all is an `InputError`."""
-        named = body.get("model")
+        named = body.get(self.model_key)
         name = model or (named if isinstance(named, str) and named else None)
         known = identify(name)
         request = self.read(body, known)

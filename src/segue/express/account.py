@@ -20,7 +20,7 @@ __all__ = ["Account", "account_of", "report_on"]
 
 # What is found on single events and not counted here: a conversation with such a thing in it is not plain.
 _NOT_COUNTED = frozenset(
-    {"argument", "dedupe", "moved", "orphan", "reordered", "supplied", "surrogate", "synthetic", "text"}
+    {"argument", "dedupe", "id", "moved", "orphan", "reordered", "supplied", "surrogate", "synthetic", "text"}
 )
 _THOUGHT, _UNSAID = "reasoning", "unsaid"
 

@@ -15,6 +15,7 @@ from segue.carry import Asked, Carried, carry
 from segue.express.account import Account, account_of
 from segue.express.body import Body, lane_of
 from segue.express.sample import Shape, causes_of, last_words, sample_places, shapes_of
+from segue.render.answers import names_json
 from segue.render.plain import Ways, tell
 from segue.render.reasoning_asked import PLACEHOLDER
 from segue.wire.idmap import IdMap
@@ -102,9 +103,11 @@ def _marks(whole: Plain, shapes: Iterable[Shape]) -> tuple[object, ...]:
     ends = (events[0], last, events[min(last_words(events) + 1, len(events) - 1)])
     kinds = [isinstance(event, Turn) and event.start < event.stop for event in ends]
     words = last.content[-1:] if isinstance(last.content, str) else (last.content or [""])[-1][-1:]
+    opening = events[0].content
+    first = opening if isinstance(opening, str) else "\n".join(opening or ())
     unsaid = [key for key, count in whole.unsaid.items() if count]
     causes = map(any, zip(*map(causes_of, shapes), strict=True))
-    return (*map(type, ends), *kinds, words.isspace(), *causes, *unsaid)
+    return (*map(type, ends), *kinds, words.isspace(), names_json(first), *causes, *unsaid)
 
 
 def _asked(whole: Plain, shapes: Mapping[Shape, int], body: Body, asked: Asked, proven: set[object]) -> Frame:

@@ -178,17 +178,28 @@ def _in_result(draft: Draft, response: ToolResponse) -> tuple[ToolResponse, list
 
 def _sayable(draft: Draft, block: Media) -> bool:
     """Whether the target could be given this, if only because it holds the file too."""
-    if block.data is not None or block.url is not None:
+    if block.data or (block.url and not block.url.startswith("data:")):
         return True
+    if block.url:
+        # RFC 2397: without a type it is plain text, which no picture is.
+        head, _, payload = block.url.removeprefix("data:").partition(",")
+        return bool(payload and (head or block.kind == "document"))
     held = block.native is not None and block.native.api in draft.demands.file_ids_of
     return held and block.file_id is not None and block.kind in draft.demands.file_ids
 
 
 def _unsupported(draft: Draft, block: Media | Opaque) -> Text:
     label = TEXTS.unsupported.format(kind=block.kind)
-    said = (block.name, block.url, block.file_id) if isinstance(block, Media) else (block.text,)
-    draft.report.add("text", f"{block.kind} can't be said to {draft.demands.api}: told as text", subject=block.kind)
+    said = (block.name, _address(block), block.file_id) if isinstance(block, Media) else (block.text,)
+    known = next((word for word in said if word), None) if isinstance(block, Media) else None
+    which = f"{block.kind} {known!r}" if known else block.kind
+    draft.report.add("text", f"{which} can't be said to {draft.demands.api}: told as text", subject=block.kind)
     return Text(" ".join([label, *(word for word in said if word)]))
+
+
+def _address(block: Media) -> str | None:
+    """Where it is to be found; a `data:` URL is no place."""
+    return None if block.url is not None and block.url.startswith("data:") else block.url
 
 
 def empties(draft: Draft) -> Draft:

@@ -104,6 +104,11 @@ class Demands(Struct, frozen=True):
     reasoning_at_end: bool = True
     """Whether a final assistant message may hold reasoning while reasoning is off."""
 
+    schemas: bool = True
+    """Whether an answer can be asked for by its schema, and not just as JSON."""
+    json_word: Literal["free", "anywhere", "messages"] = "free"
+    """Where the word «json» must stand if JSON is asked for: nowhere, in any text, or in one that is not at the top."""
+
     error_flag: bool = False
     own_errors: bool = True
     """Whether without such a flag results of failed calls go home as they are: they say it in their own way."""
@@ -168,3 +173,5 @@ class TEXTS:
     hosted_call = "[{tool} was run by the provider: {arguments}]"
     hosted_result = "[result of {tool}, run by the provider] {content}"
     no_reasoning = "."
+    json = "Answer in JSON."
+    json_schema = "Answer in JSON that fits this schema: {schema}"

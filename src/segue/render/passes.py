@@ -22,6 +22,7 @@ They stand in this order, because each relies on what was settled before:
 8.  `errors`, `media`   What stands inside results and messages. After `place`: a picture goes after all results of its
                    turn.
 9.  `system_text`  After `place`, so that a system message can't be caught between a call and its result.
+    `answer_form`  What must be said of the answer's form, at the end of the system text that now stands in its place.
 10. `empties`      After all that takes content out, before all that counts neighbours.
 11. `grouping`, `bridges`, `merging`, `captions`, `ends`   The roles, from the inside out: results in messages, what
                    may follow what, neighbours of one role, which may bring words to media that need some, the ends.
@@ -41,6 +42,7 @@ import msgspec
 
 from segue.canonical.blocks import calls_of
 from segue.canonical.request import Request, Tool
+from segue.render.answers import answer_form
 from segue.render.completions import complete, orphans, settle
 from segue.render.content import captions, empties, errors, media, silent
 from segue.render.demands import Demands, Policy
@@ -107,6 +109,7 @@ PASSES: tuple[Pass, ...] = (
     errors,
     media,
     system_text,
+    answer_form,
     empties,
     grouping,
     bridges,

@@ -19,6 +19,7 @@ from segue.render.draft import Draft, same_objects, thinks
 __all__ = ["keeps_reasoning", "reasoning", "told_thinking", "unnamed"]
 
 _NOT_OWN = "reasoning of {whose} can't go to {api}: left out"
+_DAMAGED = "the signature of this reasoning of {whose} is none that {api} makes: left out"
 _DETACHED = "reasoning of {whose} without what was made with it: left out"
 
 
@@ -31,7 +32,7 @@ def reasoning(draft: Draft) -> Draft:
         stays = {id(block) for block in _staying(draft, message)}
         blocks: list[Block] = []
         for block in message.blocks:
-            blocks += [block] if id(block) in stays else told_thinking(draft, block, _NOT_OWN)
+            blocks += [block] if id(block) in stays else told_thinking(draft, block, _why_not(draft, block))
         return message if same_objects(blocks, message.blocks) else message.holding(tuple(blocks))
 
     if draft.demands.reasoning_leads:
@@ -114,11 +115,18 @@ def _says_something(block: Block) -> bool:
     return not isinstance(block, Thinking) and not (isinstance(block, Text) and not block.text)
 
 
+def _why_not(draft: Draft, block: Block) -> str:
+    return _DAMAGED if isinstance(block, Thinking) and _is_damaged(draft, block) else _NOT_OWN
+
+
+def _is_damaged(draft: Draft, block: Thinking) -> bool:
+    """GEM-18: a damaged signature is worse than none."""
+    own = block.origin.provider == draft.demands.provider
+    return own and bool(block.signature) and not re.fullmatch(draft.demands.own_signature, block.signature or "")
+
+
 def _is_own(draft: Draft, block: Thinking) -> bool:
-    if block.origin.provider != draft.demands.provider:
-        return False
-    # GEM-18: a damaged signature is worse than none.
-    if block.signature and not re.fullmatch(draft.demands.own_signature, block.signature):
+    if block.origin.provider != draft.demands.provider or _is_damaged(draft, block):
         return False
     if draft.demands.reasoning == "plain":
         return True

@@ -17,6 +17,7 @@ Kind = Literal[
     "argument",  # arguments were wrapped to fit the target
     "dedupe",  # one of several completions was left out
     "dropped",  # content that the target can't have was left out
+    "id",  # the provider's own id of a call could not stay
     "inserted",  # a bridge, head or tail was put in
     "model",  # the model's name was left out
     "moved",  # content went to another place
@@ -38,6 +39,7 @@ _FAULTS: dict[Kind, Fault] = {
     "synthetic": "canonical",
     "adjusted": "projection",
     "argument": "projection",
+    "id": "canonical",
     "model": "projection",
     "name": "projection",
     "tools": "projection",

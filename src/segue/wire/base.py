@@ -69,6 +69,8 @@ class Wire:
     """The keys of a body that canonical fields speak for; any other goes home only."""
     item_keys: frozenset[str]
     """The same for messages, blocks and calls."""
+    tool_keys: frozenset[str]
+    """The same for declarations of functions and free-text tools."""
     custom_tools: bool = False
     """Whether calls with free text exist there."""
     kindred: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -79,3 +81,8 @@ class Wire:
     """The wire that a dialect is spoken on."""
     lane: Lane | None = None
     """How plain conversations are read and written without the long way."""
+
+    @property
+    def root(self) -> str:
+        """The key that a body's conversation stands under."""
+        return self.lane.key if self.lane is not None else "messages"

@@ -11,6 +11,7 @@ import re
 
 from msgspec import Struct
 
+from segue.errors import text_argument
 from segue.models import Model, identify
 
 __all__ = ["Detected", "detect"]
@@ -91,6 +92,7 @@ _RESPONSES_ONLY = frozenset({"codex", "pro", "deep", "computer"})
 
 def detect(model: str) -> Detected:
     """Wire, dialect and tool format of a model's name; a name that says nothing is `openai-chat` and `openai`."""
+    text_argument(model, "model")
     parts = [part for part in model.strip().lower().split("/") if part]
     known = identify(model.strip())
     family = known.family or next((_VENDORS[part] for part in parts[:-1] if part in _VENDORS), "")

@@ -56,8 +56,9 @@ def detect_source(body: Mapping[str, Any]) -> str:
     if root is not None:
         return root
     if not isinstance(body.get("messages"), list):
-        roots = " or ".join(f"`{key}`" for key in ("messages", *_ROOTS))
-        raise InputError(f"neither {roots}: this is not a request body of a known API; name `source` if it is one")
+        *roots, last = (f"`{key}`" for key in ("messages", *_ROOTS))
+        missing = f"no {', '.join(roots)} or {last}"
+        raise InputError(f"{missing}: this is not a request body of a known API; name `source` if it is one")
     found = set(_signs(body)) or set(_hints(body))
     if len(found) > 1:
         raise InputError(f"this looks like {' and like '.join(sorted(found))} at once; name `source`")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from segue.canonical.request import Effort
 
-__all__ = ["budget_of", "effort_of", "nearest"]
+__all__ = ["budget_of", "closest", "effort_of", "nearest"]
 
 _BUDGETS: dict[Effort, int] = {
     "minimal": 1024,
@@ -37,3 +37,8 @@ def nearest(effort: Effort | None, known: tuple[Effort, ...]) -> Effort | None:
         return None
     below: list[Effort] = [step for step in known if _BUDGETS[step] <= _BUDGETS[effort]]
     return below[-1] if below else known[0]
+
+
+def closest(budget: int, known: tuple[Effort, ...]) -> Effort:
+    """The effort of those `known`, `none` among them if it is, whose budget is the nearest; of two the higher one."""
+    return min(known, key=lambda effort: (abs(budget_of(effort) - budget), -budget_of(effort)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias, cast
 
 from segue.errors import InputError
@@ -15,6 +16,7 @@ __all__ = [
     "number_or_none",
     "object_of",
     "object_or_none",
+    "said_beside",
     "string_or_none",
 ]
 
@@ -64,6 +66,11 @@ def integer_or_none(value: object) -> int | None:
 
 def number_or_none(value: object) -> int | float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def said_beside(fields: Mapping[str, Any], known: frozenset[str]) -> tuple[str, ...]:
+    """The keys that nobody knows and that say something."""
+    return tuple(key for key, value in fields.items() if key not in known and value not in (None, [], {}, "", False))
 
 
 def flag_or_none(value: object) -> bool | None:

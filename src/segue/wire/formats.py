@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from segue.errors import InputError
+from segue.errors import InputError, text_argument
 from segue.models import Model
 from segue.wire.base import Wire
 from segue.wire.idmap import IdScheme, kimi_scheme, mistral_scheme
@@ -40,6 +40,7 @@ TOOL_FORMATS: dict[str, ToolFormat] = {
 
 def scheme_for(wire: Wire, model: Model, tool_format: str, plain: Wire) -> IdScheme:
     """The id scheme to use: the user's choice where there is one. `plain` is the wire that dialects are spoken on."""
+    text_argument(tool_format, "tool_format")
     if tool_format == "auto":
         return wire.ids(model)
     form = TOOL_FORMATS.get(tool_format)
@@ -49,5 +50,8 @@ def scheme_for(wire: Wire, model: Model, tool_format: str, plain: Wire) -> IdSch
         )
     if wire.name not in form.wires:
         fitting = [name for name, other in TOOL_FORMATS.items() if wire.name in other.wires]
-        raise InputError(f"{tool_format!r} can't be put on {wire.name}; {', '.join(fitting)} can", path="tool_format")
+        raise InputError(
+            f"{wire.name} does not take the tool format {tool_format!r}; it takes {', '.join(fitting)}",
+            path="tool_format",
+        )
     return form.ids or plain.ids(model)

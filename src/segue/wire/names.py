@@ -60,7 +60,7 @@ class NameRule(Struct, frozen=True):
             return name
         readable = re.sub(rf"[^{self.allowed}]", "_", name)
         if self.first and readable and not re.match(f"[{self.first}]", readable):
-            readable = f"_{readable}"
+            readable = f"_{readable}" if re.match(f"[{self.first}]", "_") else f"tool_{readable}"
         readable = readable[: self.limit - _HASH - 1]
         digest = re.sub("[^a-z0-9]", "0", short_hash(name, _HASH).lower())
         return f"{readable or 'tool'}_{digest}"

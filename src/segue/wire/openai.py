@@ -23,6 +23,7 @@ __all__ = [
     "AUDIO_FORMATS",
     "AUDIO_TYPES",
     "KINDRED",
+    "TOOL_KEYS",
     "data_of",
     "data_url",
     "detail_of",
@@ -37,6 +38,7 @@ __all__ = [
     "reasons",
     "render_error",
     "render_kindred",
+    "with_effort",
 ]
 
 
@@ -106,6 +108,9 @@ def _switched_off(options: Options, model: Model, report: Report) -> Options:
 
 def _with_effort(options: Options, asked: Reasoning, model: Model, report: Report) -> Options:
     effort = asked.effort or (None if asked.budget is None else effort_of(asked.budget))
+    if effort == "none":
+        off = msgspec.structs.replace(asked, enabled=False, effort=effort, budget=None)
+        return _switched_off(msgspec.structs.replace(options, reasoning=off), model, report)
     unasked = reasons(model) and not (is_gpt(model) and model.at_least(5, 1))
     if effort is None and asked.enabled and not asked.adaptive and not unasked:
         report.add("adjusted", "reasoning is switched on by an effort here: medium is asked for", subject="reasoning")
@@ -118,12 +123,29 @@ def _with_effort(options: Options, asked: Reasoning, model: Model, report: Repor
     return msgspec.structs.replace(options, reasoning=msgspec.structs.replace(asked, effort=nearest))
 
 
+def with_effort(options: Options, report: Report) -> Options:
+    """The options with a budget said as an effort, where there is no word for tokens."""
+    asked = options.reasoning
+    if asked is None or asked.budget is None or asked.effort is not None or asked.enabled is False:
+        return options
+    effort = effort_of(asked.budget)
+    report.add("adjusted", f"a budget of {asked.budget} tokens is said as effort {effort}", subject="reasoning")
+    return msgspec.structs.replace(options, reasoning=msgspec.structs.replace(asked, effort=effort))
+
+
 def _efforts(model: Model) -> tuple[Effort, ...]:
     if not is_gpt(model):
         return _STEPS[1:4]
     if not model.at_least(5, 1):
         return _STEPS[:4]
     return _STEPS[1:] if model.at_least(5, 6) else _STEPS[1:5] if model.at_least(5, 2) else _STEPS[1:4]
+
+
+# --------------------------------------------------------------------------------------------------------------- tools
+
+# All in one object, or under a key of their kind, as the two APIs have it.
+_DETAILS = frozenset({"name", "description", "parameters", "strict", "format"})
+TOOL_KEYS = _DETAILS | {"type"} | {f"{kind}.{key}" for kind in ("function", "custom") for key in _DETAILS}
 
 
 # ------------------------------------------------------------------------------------------------------------- options
@@ -207,6 +229,17 @@ def fetched(media: Media, fetch: Fetch | None) -> tuple[str | None, str | None]:
 # -------------------------------------------------------------------------------------------------------------- errors
 
 _ERROR_KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+# What a code says where no status does: a reply that failed bears an error without one.
+_CODES = {
+    "server_error": 500,
+    "internal_error": 500,
+    "rate_limit_exceeded": 429,
+    "insufficient_quota": 429,
+    "invalid_api_key": 401,
+    "model_not_found": 404,
+    "invalid_prompt": 400,
+    "context_length_exceeded": 400,
+}
 
 
 def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
@@ -215,6 +248,7 @@ def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
     said = object_or_none(inner) or {"message": inner}
     message = said.get("message") or said.get("detail")
     code, param = said.get("code"), said.get("param")
+    status = status or _CODES.get(str(code), 0)
     usual = _ERROR_KINDS.get(status, "server_error" if status >= 500 else "invalid_request_error")
     return ApiError(
         status,

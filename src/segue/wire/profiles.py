@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from segue.errors import InputError
 from segue.models import Model
 from segue.render.demands import Demands
 from segue.wire.base import Wire
@@ -69,6 +68,7 @@ _PLAIN = Profile(
         "kindred_options": False,
         "old_calls": False,
         "refusals": False,
+        "broken_arguments": False,
         "media": frozenset({"image"}),
         "limit_key": "max_tokens",
         "description_limit": None,
@@ -83,6 +83,7 @@ _PLAIN = Profile(
     },
 )
 _MEDIA = frozenset({"image", "audio", "document"})
+_TOP_K = {"top_k": "top_k"}
 _FIREWORKS = (
     "model messages tools tool_choice parallel_tool_calls functions function_call max_tokens max_completion_tokens "
     "temperature top_p top_k min_p typical_p frequency_penalty presence_penalty repetition_penalty n stop stream seed "
@@ -113,26 +114,27 @@ PROFILES: Mapping[str, Profile] = {
     # COMP-12: the object itself is wanted by its own `/api/chat`; `/v1` takes a string that holds one.
     "ollama": Profile({"arguments": "object"}, ids=_ids_of_family),
     # COMP-14, COMP-15
-    "vllm": Profile({"arguments": "json"}, ids=_ids_of_family),
+    "vllm": Profile({"arguments": "json", "option_keys": _TOP_K}, ids=_ids_of_family),
     # COMP-17, COMP-18
     "llama.cpp": Profile(
-        {"arguments": "json", "template_options": True},
+        {"arguments": "json", "template_options": True, "option_keys": _TOP_K},
         {"ending": "prefill", "prefill_while_reasoning": False},
         ids=_ids_of_family,
     ),
     # COMP-21
     "openrouter": Profile(
-        {"developer": True, "media": _MEDIA, "sealed_reasoning": True},
+        {"developer": True, "media": _MEDIA, "sealed_reasoning": True, "option_keys": _TOP_K},
         {"later_system": "developer", "media_human": _MEDIA},
         by_model=_sealed_for_gemini,
     ),
     # COMP-23
     "fireworks": Profile(
         {
+            "option_keys": _TOP_K,
             "known_keys": {
                 "body": frozenset(_FIREWORKS.split()),
                 **_keys_of_messages("role content reasoning_content tool_calls tool_call_id"),
-            }
+            },
         }
     ),
 }
@@ -141,9 +143,7 @@ PROFILES: Mapping[str, Profile] = {
 @cache
 def profiled(name: str) -> Wire:
     """`openai-chat` as this server speaks it."""
-    profile = PROFILES.get(name)
-    if profile is None:
-        raise InputError(f"{name!r} is not a known profile; known are {', '.join(PROFILES)}", path="profile")
+    profile = PROFILES[name]
 
     def demands(model: Model) -> Demands:
         own = {"own_id": profile.ids(model).lawful}

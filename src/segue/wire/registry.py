@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from segue.errors import InputError
+from segue.errors import InputError, text_argument
 from segue.wire.anthropic import ANTHROPIC
 from segue.wire.base import Wire
 from segue.wire.bedrock import BEDROCK
@@ -24,6 +24,7 @@ WIRES: dict[str, Wire] = {wire.name: wire for wire in _ALL}
 
 def find(name: str, *, argument: str) -> Wire:
     """The wire of this name."""
+    text_argument(name, argument)
     wire = WIRES.get(name)
     if wire is None:
         raise InputError(f"{name!r} is not a known API; known are {', '.join(WIRES)}", path=argument)

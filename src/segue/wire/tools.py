@@ -12,22 +12,31 @@ from typing import Any, cast
 import msgspec
 
 from segue.canonical.blocks import ToolCall
-from segue.canonical.jsontext import write_text
+from segue.canonical.jsontext import repeated_key, write_text
 from segue.canonical.request import Options, Tool
 from segue.render.report import Report
-from segue.wire.schema import without_forced_nulls
+from segue.wire.schema import SchemaRules, fitted, without_forced_nulls
 
 __all__ = [
     "as_function",
     "declared_choice",
     "free_text_back",
+    "lawful_schema",
     "object_schema",
+    "only_elsewhere",
     "render_arguments_object",
     "render_arguments_text",
+    "repeated",
     "strict_back",
 ]
 
 FREE_TEXT = "input"
+
+
+def repeated(text: object, value: object) -> dict[str, Any] | None:
+    """What is noted of a call in the text of whose arguments a key stands twice."""
+    key = repeated_key(text, value) if isinstance(text, str) and value else None
+    return None if key is None else {"repeated": key}
 
 
 def render_arguments_object(call: ToolCall, report: Report) -> dict[str, Any]:
@@ -55,12 +64,17 @@ def render_arguments_text(call: ToolCall, report: Report) -> str:
 
 def free_text_back(call: ToolCall, custom_names: frozenset[str]) -> ToolCall:
     """A reply's call to a tool that the caller declared as free text, unwrapped again."""
-    if call.name not in custom_names or call.kind == "custom" or not isinstance(call.arguments, dict):
+    if call.name not in custom_names or call.kind == "custom":
         return call
-    arguments = cast("dict[str, Any]", call.arguments)
-    if set(arguments) != {FREE_TEXT} or not isinstance(arguments[FREE_TEXT], str):
-        return call
-    return msgspec.structs.replace(call, kind="custom", arguments=arguments[FREE_TEXT], native=None)
+    match call.arguments:
+        case {"input": str(text), **rest} if not rest:
+            said = text
+        case None if call.arguments_text is not None:
+            said = call.arguments_text
+        case arguments:
+            # Not what was declared, but the caller's tool takes free text and nothing else.
+            said = write_text(arguments)
+    return msgspec.structs.replace(call, kind="custom", arguments=said, arguments_text=None, native=None)
 
 
 def strict_back(call: ToolCall, strict: Mapping[str, Tool]) -> ToolCall:
@@ -71,6 +85,11 @@ def strict_back(call: ToolCall, strict: Mapping[str, Tool]) -> ToolCall:
     given = cast("dict[str, Any]", call.arguments)
     arguments = without_forced_nulls(given, tool.parameters)
     return call if arguments == given else msgspec.structs.replace(call, arguments=arguments, native=None)
+
+
+def only_elsewhere(tool: Tool) -> str:
+    """What is to be said of a tool that its own API alone defines."""
+    return f"{tool.name}: a tool that only its own API defines can't be declared here"
 
 
 def as_function(tool: Tool, report: Report) -> Tool:
@@ -97,6 +116,14 @@ def object_schema(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
     if "type" not in parameters:
         return {"type": "object", **parameters}
     return {"type": "object", "properties": {"value": dict(parameters)}, "required": ["value"]}
+
+
+def lawful_schema(tool: Tool, rules: SchemaRules, report: Report) -> dict[str, Any]:
+    """The schema as its own API wrote it where that is one of an object, else as one that is; a change is reported."""
+    given = tool.parameters
+    if not given or given.get("type") == "object":
+        return object_schema(given)
+    return fitted(given, rules, report, subject=tool.name)
 
 
 def declared_choice(options: Options, declared: Collection[str], report: Report) -> Options:

@@ -8,6 +8,7 @@ from segue.wire.anthropic.items import API, ITEM_KEYS
 from segue.wire.anthropic.plain import ANTHROPIC_LANE
 from segue.wire.anthropic.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.anthropic.request import BODY_KEYS, parse_request, render_request
+from segue.wire.anthropic.tools import TOOL_KEYS
 from segue.wire.anthropic.traits import DEFAULT_MODEL, traits_of
 from segue.wire.base import Wire
 from segue.wire.idmap import IdScheme, prefix_scheme
@@ -94,5 +95,6 @@ ANTHROPIC = Wire(
     render_error=render_error,
     body_keys=BODY_KEYS,
     item_keys=ITEM_KEYS,
+    tool_keys=TOOL_KEYS,
     lane=ANTHROPIC_LANE,
 )

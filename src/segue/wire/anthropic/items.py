@@ -131,7 +131,10 @@ def _parse_tool_use(block: JsonObject, model: str | None) -> Block:
 
 def _parse_hosted_call(block: JsonObject, model: str | None) -> Block:
     # ANT-02: under another id the block can't go home as it is
-    intact = block["type"] != "server_tool_use" or _SERVER_ID.fullmatch(str(block.get("id"))) is not None
+    hosted_id = block.get("id")
+    if hosted_id is not None and not isinstance(hosted_id, str):
+        raise InputError(f"a string was expected, not {kind_of(hosted_id)}", path="id")
+    intact = block["type"] != "server_tool_use" or _SERVER_ID.fullmatch(str(hosted_id)) is not None
     return ToolCall(
         _needed_text(block, "name"),
         block.get("input"),
@@ -171,7 +174,12 @@ def _in_result(block: Block) -> Block:
 
 
 def _parse_hosted_result(block: JsonObject, model: str | None) -> Block:
+    # ANT-09: which call it is of, only the block says.
+    if not _needed_text(block, "tool_use_id"):
+        raise InputError("the id of a call was expected, not an empty string", path="tool_use_id")
     content: Any = block.get("content")
+    if block["type"] == "web_search_tool_result" and isinstance(content, list):
+        _look_into_searched(cast("list[object]", content))
     if isinstance(content, list) and block["type"] == "mcp_tool_result":
         blocks = tuple(_in_result(part) for part in parse_content(cast("list[Any]", content), model))
     else:
@@ -184,6 +192,15 @@ def _parse_hosted_result(block: JsonObject, model: str | None) -> Block:
         origin=_origin(block.get("tool_use_id"), model),
         native=Native(API, block),
     )
+
+
+def _look_into_searched(found: list[object]) -> None:
+    """ANT-12, ANT-32: what a search found goes back as it was given, or not at all."""
+    for index, item in enumerate(found):
+        result = object_of(item, f"content[{index}]")
+        for key in ("type", "encrypted_content"):
+            if not isinstance(result.get(key), str) or not result[key]:
+                raise InputError("what the server gave was expected: a text", path=f"content[{index}].{key}")
 
 
 def _parse_tool_reference(block: JsonObject, _model: str | None) -> Block:

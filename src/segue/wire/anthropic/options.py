@@ -74,7 +74,10 @@ def _parse_format(body: Mapping[str, Any]) -> ResponseFormat | None:
     config = object_or_none(body.get("output_config")) or {}
     wanted = object_or_none(config.get("format")) or object_or_none(body.get("output_format")) or {}
     schema = object_or_none(wanted.get("schema"))
-    return ResponseFormat("schema", schema) if wanted.get("type") == "json_schema" and schema is not None else None
+    if wanted.get("type") != "json_schema" or schema is None:
+        return None
+    # Answers here always keep to their schema.
+    return ResponseFormat("schema", schema, strict=True)
 
 
 # ----------------------------------------------------------------------------------------------------------------- out

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Media, Native, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.ids import short_hash
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
+from segue.render.demands import TEXTS
 from segue.wire.anthropic.items import API, own_fragment, parse_content, render_block
 from segue.wire.base import ApiError, Projection
-from segue.wire.fields import JsonObject, integer_or_none, list_of, object_or_none, string_or_none
+from segue.wire.fields import JsonObject, integer_or_none, list_of, object_or_none, said_beside, string_or_none
 
 __all__ = ["parse_error", "parse_reply", "render_error", "render_reply"]
 
+_KNOWN = frozenset({"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "stop_details", "usage"})
 # ANT-39: pause_turn is no end; the content goes back unchanged. So does `compaction`.
 _FINISHES: dict[str, Finish] = {
     "end_turn": "stop",
@@ -32,7 +34,8 @@ _STOP_REASONS: dict[Finish, str] = {
     "length": "max_tokens",
     "filter": "refusal",
     "pause": "pause_turn",
-    "error": "end_turn",
+    # Of all reasons this one says that the reply is not whole.
+    "error": "max_tokens",
 }
 _ERROR_KINDS = {
     400: "invalid_request_error",
@@ -47,6 +50,7 @@ _ERROR_KINDS = {
     504: "timeout_error",
     529: "overloaded_error",
 }
+_STATUSES = {kind: status for status, kind in _ERROR_KINDS.items()}
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -68,6 +72,8 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
         id=string_or_none(body.get("id")),
         model=model,
         stop_sequence=string_or_none(body.get("stop_sequence")),
+        cause=string_or_none(reason),
+        beside=said_beside(body, _KNOWN),
         native=Native(API, body, intact),
     )
 
@@ -89,6 +95,7 @@ def _parse_usage(usage: JsonObject | None) -> Usage | None:
 
 def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
     error = object_or_none(body.get("error")) or {}
+    status = status or _STATUSES.get(str(error.get("type")), 0)
     details = object_or_none(error.get("details")) or {}
     return ApiError(
         status,
@@ -107,7 +114,7 @@ def render_reply(reply: Reply, projection: Projection) -> JsonObject:
         content = [render_block(block, projection) for block in reply.blocks]
         same = all(new is old for new, old in zip(content, own["content"], strict=True))
         return own if same else {**own, "content": content}
-    blocks = [block for block in reply.blocks if _can_be_said(block, projection)]
+    blocks = [_as_words(block, projection) for block in reply.blocks if _can_be_said(block, projection)]
     called = any(isinstance(block, ToolCall) for block in blocks if not _is_own_hosted(block))
     return {
         "id": _message_id(reply),
@@ -140,9 +147,20 @@ def _can_be_said(block: Block, projection: Projection) -> bool:
     if (isinstance(block, ToolCall) and block.kind == "hosted") or isinstance(block, ToolResponse):
         if _is_own_hosted(block):
             return True
-        projection.report.add("dropped", "a tool that another provider ran is left out", subject=block.name)
+        projection.report.add(
+            "dropped", f"{block.name or 'a tool'}, which another provider ran, is left out", subject=block.name
+        )
         return False
     return True
+
+
+def _as_words(block: Block, projection: Projection) -> Block:
+    """A reply of this API has no pictures or files: what can be said of one is told as text."""
+    if not isinstance(block, Media) or own_fragment(block.native) is not None:
+        return block
+    projection.report.add("text", f"{block.kind} can't stand in a reply here: told as text", subject=block.kind)
+    said = (TEXTS.unsupported.format(kind=block.kind), block.name, block.url)
+    return Text(" ".join(word for word in said if word))
 
 
 def _message_id(reply: Reply) -> str:

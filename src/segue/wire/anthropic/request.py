@@ -100,7 +100,7 @@ def _parse_system(value: Any) -> tuple[Text, ...]:
     for index, item in enumerate(cast("list[Any]", value)):
         block = object_of(item, f"system[{index}]")
         kind, text = block.get("type"), block.get("text")
-        if not isinstance(kind, str):
+        if not isinstance(kind, str) or not kind:
             raise InputError(f"a block needs a `type` of text, not {kind_of(kind)}", path=f"system[{index}].type")
         if kind == "text" and not isinstance(text, str):
             raise InputError(f"a string was expected, not {kind_of(text)}", path=f"system[{index}].text")

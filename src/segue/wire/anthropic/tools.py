@@ -10,14 +10,14 @@ from segue.canonical.request import Tool
 from segue.errors import InputError
 from segue.wire.anthropic.items import API, own_fragment
 from segue.wire.base import Projection
-from segue.wire.fields import JsonObject, list_of, object_of, object_or_none, string_or_none
+from segue.wire.fields import JsonObject, kind_of, list_of, object_of, object_or_none, string_or_none
 from segue.wire.overlay import unmodelled
 from segue.wire.schema import fitted_tool, rules
-from segue.wire.tools import as_function, object_schema
+from segue.wire.tools import as_function, lawful_schema, only_elsewhere
 
-__all__ = ["parse_tools", "render_tools"]
+__all__ = ["TOOL_KEYS", "parse_tools", "render_tools"]
 
-_MODELLED = frozenset({"type", "name", "description", "input_schema", "strict"})
+TOOL_KEYS = frozenset({"type", "name", "description", "input_schema", "strict"})
 
 
 def parse_tools(value: object) -> tuple[Tool, ...]:
@@ -29,8 +29,12 @@ def parse_tools(value: object) -> tuple[Tool, ...]:
 def _parse_tool(value: Any, path: str) -> Tool:
     tool = object_of(value, path)
     name = string_or_none(tool.get("name"))
+    if name is None and tool.get("name") is not None:
+        raise InputError(f"a tool's name must be a string, not {kind_of(tool['name'])}", path=f"{path}.name")
     native = Native(API, tool)
     kind = tool.get("type")
+    if kind is not None and not isinstance(kind, str):
+        raise InputError(f"a tool's type must be a string, not {kind_of(kind)}", path=f"{path}.type")
     if kind not in (None, "custom"):
         return Tool(name or str(tool.get("mcp_server_name") or kind), kind="hosted", native=native)
     if name is None:
@@ -53,9 +57,7 @@ def render_tools(tools: Sequence[Tool], projection: Projection) -> list[JsonObje
         tool = as_function(given, projection.report)
         written = _render_tool(tool, projection)
         if written is None:
-            projection.report.add(
-                "tools", "a tool that only its own API defines can't be declared here", subject=tool.name
-            )
+            projection.report.add("tools", only_elsewhere(tool), subject=tool.name)
             continue
         name = written.get("name")
         # ANT-35: names are unique in a request
@@ -77,12 +79,13 @@ def _render_tool(tool: Tool, projection: Projection) -> JsonObject | None:
     if own is not None:
         if lawful and name == own.get("name"):
             return own
-        return {**own, "name": name, "input_schema": tool.parameters if lawful else object_schema(tool.parameters)}
+        schema = tool.parameters if lawful else lawful_schema(tool, rules.ANTHROPIC, projection.report)
+        return {**own, "name": name, "input_schema": schema}
     written: JsonObject = {"name": name}
     if tool.description is not None:
         written["description"] = tool.description
     # All strict tools of a request share a narrow limit of unions and optional keys: none is made strict here.
     written["input_schema"], _ = fitted_tool(tool, rules.ANTHROPIC, projection.report)
     if tool.native is not None and tool.native.api == API:
-        written |= unmodelled(tool.native.fragment, _MODELLED)
+        written |= unmodelled(tool.native.fragment, TOOL_KEYS)
     return written

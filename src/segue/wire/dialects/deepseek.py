@@ -5,9 +5,7 @@ Where a model thinks, every reply it is shown again carries `reasoning_content`;
 
 from __future__ import annotations
 
-import msgspec
-
-from segue.canonical.request import Options, ResponseFormat
+from segue.canonical.request import Options
 from segue.models import Model
 from segue.render.demands import Demands
 from segue.render.report import Report
@@ -44,6 +42,9 @@ def _demands(model: Model) -> Demands:
         reasoning_switch=model.line not in ("r1", "reasoner"),
         # DS-09
         reasoning_forbids_forced_choice=True,
+        # «Prompt must contain the word 'json' in some form to use 'response_format' of type 'json_object'»
+        json_word="anywhere",
+        schemas=False,
         empty_messages=frozenset({"human", "ai", "system"}),
         text_results=True,
     )
@@ -51,9 +52,6 @@ def _demands(model: Model) -> Demands:
 
 def _adjusted(options: Options, model: Model, report: Report) -> Options:
     options = fit_user(options, r"[a-zA-Z0-9_-]{1,512}", report)
-    if options.response_format is not None and options.response_format.kind == "schema":
-        report.add("adjusted", "no schema can be asked for here, only JSON", subject="response_format")
-        options = msgspec.structs.replace(options, response_format=ResponseFormat("json"))
     return fit_reasoning(options, report, "always" if model.line in ("r1", "reasoner") else "asked")
 
 

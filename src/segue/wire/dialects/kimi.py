@@ -12,6 +12,7 @@ from segue.models import Model
 from segue.render.demands import Demands
 from segue.render.report import Report
 from segue.wire.idmap import IdScheme, kimi_scheme, prefix_scheme
+from segue.wire.names import NameRule
 from segue.wire.openai_chat import make_wire
 from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning, is_off
 from segue.wire.schema import rules as schema_rules
@@ -79,11 +80,15 @@ KIMI = make_wire(
         demands=_demands,
         ids=_ids,
         tool_format="kimi",
+        # «function name is invalid, must start with a letter and can contain letters, numbers, underscores, and dashes»
+        names=lambda _model: NameRule(first="a-zA-Z"),
         reasoning_key="reasoning_content",
         reasoning_option="thinking",
         named_results=True,
         call_types=frozenset({"builtin_function"}),
         media=_MEDIA,
+        # Guide «Use the Kimi Vision Model»: base64 or the id of an uploaded file, no addresses.
+        media_urls=False,
         max_temperature=1,
         stop_limit=5,
         schemas=schema_rules.KIMI,

@@ -8,7 +8,7 @@ from segue.canonical.request import Effort, Options, Reasoning
 from segue.models import Model
 from segue.render.demands import Demands
 from segue.render.report import Report
-from segue.wire.effort import effort_of
+from segue.wire.effort import budget_of, closest
 from segue.wire.idmap import mistral_scheme
 from segue.wire.openai_chat import make_wire
 from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning, is_off, left_out
@@ -81,11 +81,12 @@ def _adjusted(options: Options, model: Model, report: Report) -> Options:
     options = fit_reasoning(options, report, "always" if model.thinking else "asked" if _reasons(model) else "never")
     if (asked := options.reasoning) is None or is_off(asked):
         return options
-    levels: tuple[Effort, ...] = ("low", "medium", "high") if model.line == "large" else ("high",)
-    effort = asked.effort or ("high" if asked.budget is None else effort_of(asked.budget, known=levels))
+    levels: tuple[Effort, ...] = ("none", "low", "medium", "high") if model.line == "large" else ("none", "high")
+    effort = asked.effort or ("high" if asked.budget is None else None)
     if effort not in levels:
-        report.add("adjusted", f"effort is one of none, {', '.join(levels)} here", subject="reasoning")
-    return msgspec.structs.replace(options, reasoning=Reasoning(effort=effort if effort in levels else levels[-1]))
+        effort = closest((asked.budget or 0) if effort is None else budget_of(effort), levels)
+        report.add("adjusted", f"effort is one of {', '.join(levels)} here: {effort} is asked for", subject="reasoning")
+    return msgspec.structs.replace(options, reasoning=Reasoning(effort=effort))
 
 
 MISTRAL = make_wire(

@@ -59,6 +59,8 @@ def _demands(model: Model) -> Demands:
         ending="prefill",
         later_system="text",
         reasoning="plain",
+        # «'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'»
+        json_word="anywhere",
         empty_messages=frozenset({"human", "ai", "system"}),
         media_human=frozenset({"image", "video"}) if _sees(model) else frozenset[str](),
         media_at_home=True,
@@ -105,6 +107,8 @@ QWEN = make_wire(
         reasoning_option="switch",
         prefill_key="partial",
         arguments="object",
+        # «tool_choice is one of the strings that should be ["none", "auto"]»; the object form is taken.
+        required_choice=False,
         hosted_tools=False,
         media=frozenset({"image", "video"}),
         max_temperature=1.99,

@@ -11,6 +11,7 @@ from segue.wire.gemini.media import BASE64
 from segue.wire.gemini.plain import GEMINI_LANE, POSITION
 from segue.wire.gemini.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.gemini.request import BODY_KEYS, parse_request, render_request
+from segue.wire.gemini.tools import TOOL_KEYS
 from segue.wire.gemini.traits import DEFAULT_MODEL, PLACEHOLDER, traits_of
 from segue.wire.idmap import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
@@ -99,5 +100,6 @@ GEMINI = Wire(
     render_error=render_error,
     body_keys=BODY_KEYS,
     item_keys=ITEM_KEYS,
+    tool_keys=TOOL_KEYS,
     lane=GEMINI_LANE,
 )

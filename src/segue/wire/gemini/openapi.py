@@ -93,6 +93,7 @@ def parse_schema(schema: JsonObject) -> JsonObject:
             for name, item in cast("JsonObject", value).items():
                 inner[name] = parse_schema(cast("JsonObject", item)) if isinstance(item, dict) else item
         _put(made, key, inner)
+    _order(made, schema.get("propertyOrdering", schema.get("property_ordering")))
     return _nullable(made) if made.pop("nullable", None) is True else made
 
 
@@ -109,13 +110,22 @@ def _put(made: JsonObject, key: str, value: Any) -> None:
             made["$ref"] = value.replace("#/defs/", "#/$defs/")
         case "defs":
             made["$defs"] = value
-        # Only said of order, which JSON Schema does not know.
+        # JSON Schema has no word for order: see `_order`.
         case "propertyOrdering":
             pass
         case _ if key in _COUNTS and isinstance(value, str) and value.isdecimal():
             made[key] = int(value)
         case _:
             made[key] = value
+
+
+def _order(made: JsonObject, names: Any) -> None:
+    """The properties in this order, which is the one that a model is shown them in."""
+    properties = object_or_none(made.get("properties"))
+    if properties is None or not isinstance(names, list):
+        return
+    first = [name for name in cast("list[Any]", names) if isinstance(name, str) and name in properties]
+    made["properties"] = {name: properties[name] for name in [*first, *properties]}
 
 
 def _nullable(schema: JsonObject) -> JsonObject:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from segue.canonical.request import Options, ResponseFormat, ToolChoice
+from segue.errors import InputError
 from segue.models import Model, identify
 from segue.render.report import Report
 from segue.render.transcript import Transcript
@@ -97,7 +98,10 @@ def _parse_stop(value: object) -> tuple[str, ...] | None:
 
 
 def _parse_choice(config: JsonObject) -> ToolChoice | None:
-    mode = (text_at(config, "mode") or "").upper()
+    given = look(config, "mode")
+    if not isinstance(given, str | None):
+        raise InputError("a string was expected", path=f"toolConfig.functionCallingConfig.{spelled(config, 'mode')}")
+    mode = (given or "").upper()
     names: Any = look(config, "allowedFunctionNames")
     allowed = tuple(str(name) for name in cast("list[Any]", names)) if isinstance(names, list) and names else None
     match mode:
@@ -121,6 +125,9 @@ def _parse_format(config: JsonObject) -> ResponseFormat | None:
     match mime:
         case "application/json":
             return ResponseFormat("json") if schema is None else ResponseFormat("schema", schema)
+        case "text/x.enum" if schema is not None:
+            # A bare word and no JSON. Only here is there a word for it: elsewhere it is no object, and left out.
+            return ResponseFormat("schema", schema)
         case "text/plain":
             return ResponseFormat("text")
         case _:

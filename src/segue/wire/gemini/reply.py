@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from calendar import timegm
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,8 +12,10 @@ from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
 from segue.models import identify
 from segue.wire.base import ApiError, Projection
+from segue.wire.fields import said_beside
 from segue.wire.gemini.fields import (
     JsonObject,
+    both,
     int_at,
     items_of,
     look,
@@ -27,6 +31,10 @@ from segue.wire.gemini.traits import PLACEHOLDER
 
 __all__ = ["parse_error", "parse_reply", "render_error", "render_reply"]
 
+# What a candidate says beside its content that is of no use to anybody else.
+_OF_NO_USE = ("finishMessage", "index", "tokenCount", "avgLogprobs", "safetyRatings")
+_KNOWN = frozenset(both("content", "finishReason", *_OF_NO_USE))
+_MOMENT = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.\d+)?[Zz]", re.ASCII)
 # GEM-26: a reply with calls ends with STOP like any other.
 _FINISHES: dict[str, Finish] = {
     "STOP": "stop",
@@ -55,7 +63,7 @@ _FINISH_REASONS: dict[Finish, str] = {
     "tool_calls": "STOP",
     "length": "MAX_TOKENS",
     "filter": "SAFETY",
-    "pause": "STOP",
+    "pause": "MAX_TOKENS",
     "error": "OTHER",
 }
 _STATUSES = {
@@ -104,8 +112,21 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
         usage=_parse_usage(object_or_none(look(body, "usageMetadata"))),
         id=text_at(body, "responseId"),
         model=model,
+        created=_seconds(text_at(body, "createTime")),
+        cause=text_at(candidate, "finishReason"),
+        others=max(0, len(candidates) - 1),
+        beside=said_beside(candidate, _KNOWN),
         native=Native(API, body),
     )
+
+
+def _seconds(moment: str | None) -> int | None:
+    """Seconds since 1970 of a moment in RFC 3339."""
+    found = _MOMENT.fullmatch(moment or "")
+    try:
+        return None if found is None else timegm(tuple(map(int, found.groups())))
+    except ValueError:
+        return None
 
 
 def _parse_finish(reason: object, blocks: tuple[Block, ...]) -> Finish:
@@ -194,7 +215,9 @@ def _for_client(block: Block, projection: Projection) -> list[Block]:
     if (isinstance(block, ToolCall) and block.kind == "hosted") or isinstance(block, ToolResponse):
         if own_fragment(block.native) is not None:
             return [block]
-        projection.report.add("dropped", "a tool that another provider ran is left out", subject=block.name)
+        projection.report.add(
+            "dropped", f"{block.name or 'a tool'}, which another provider ran, is left out", subject=block.name
+        )
         return []
     return [] if isinstance(block, Text) and not block.text else [block]
 

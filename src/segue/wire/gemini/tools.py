@@ -13,15 +13,16 @@ from segue.canonical.blocks import Native
 from segue.canonical.request import Tool
 from segue.errors import InputError
 from segue.wire.base import Projection
-from segue.wire.gemini.fields import JsonObject, items_of, laid, look, object_of, object_or_none, spelled, text_at
+from segue.wire.gemini.fields import JsonObject, both, items_of, laid, look, object_of, object_or_none, spelled, text_at
 from segue.wire.gemini.items import API, own_fragment
 from segue.wire.gemini.openapi import is_lawful, parse_schema
 from segue.wire.schema import fitted, rules
-from segue.wire.tools import as_function, object_schema
+from segue.wire.tools import as_function, object_schema, only_elsewhere
 
-__all__ = ["lay_tools", "parse_tools", "render_tools"]
+__all__ = ["TOOL_KEYS", "lay_tools", "parse_tools", "render_tools"]
 
 _FUNCTIONS = "functionDeclarations"
+TOOL_KEYS = both("name", "description", "parameters", "parametersJsonSchema")
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -70,9 +71,7 @@ def render_tools(tools: Sequence[Tool], projection: Projection) -> list[JsonObje
     names: set[str] = set()
     for given in tools:
         if given.kind == "hosted":
-            projection.report.add(
-                "tools", "a tool that only its own API defines can't be declared here", subject=given.name
-            )
+            projection.report.add("tools", only_elsewhere(given), subject=given.name)
             continue
         tool = as_function(given, projection.report)
         written = _render_function(tool, projection)

@@ -9,7 +9,7 @@ from segue.render.demands import Demands
 from segue.wire.base import Wire
 from segue.wire.idmap import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
-from segue.wire.openai import APIS, KINDRED, fit_to_model, is_gpt, parse_error, reasons, render_error
+from segue.wire.openai import APIS, KINDRED, TOOL_KEYS, fit_to_model, is_gpt, parse_error, reasons, render_error
 from segue.wire.openai_chat.dialect import ChatDialect
 from segue.wire.openai_chat.plain import chat_lane
 from segue.wire.openai_chat.reply import parse_reply, render_flat_error, render_reply
@@ -39,6 +39,7 @@ def make_wire(dialect: ChatDialect) -> Wire:
         render_error=render_flat_error if dialect.flat_errors else render_error,
         body_keys=body_keys(dialect),
         item_keys=item_keys(dialect),
+        tool_keys=TOOL_KEYS,
         custom_tools=dialect.custom_tools,
         kindred=KINDRED if dialect.kindred_options else {},
         on=None if dialect.kind == "wire" else "openai-chat",
@@ -68,6 +69,8 @@ def _demands(model: Model) -> Demands:
         # OAI-CHAT-17
         reasoning="none",
         reasoning_refuses_tools=is_gpt(model) and model.at_least(5, 6),
+        # «'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'»
+        json_word="anywhere",
         # OAI-CHAT-13
         error_flag=False,
         # OAI-CHAT-11: an empty string is content, null and an empty list are not.
@@ -99,6 +102,8 @@ OPENAI_DIALECT = ChatDialect(
     kindred_options=True,
     old_calls=True,
     refusals=True,
+    # OAI-CHAT-10: of other servers nobody has said so.
+    broken_arguments=True,
     media=_MEDIA,
     limit_key="max_completion_tokens",
     description_limit=1024,

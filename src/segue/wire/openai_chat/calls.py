@@ -14,7 +14,7 @@ from segue.errors import InputError
 from segue.wire.fields import object_of
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling, within
 from segue.wire.overlay import rewritten
-from segue.wire.tools import render_arguments_object, render_arguments_text
+from segue.wire.tools import render_arguments_object, render_arguments_text, repeated
 
 __all__ = [
     "CALL_KEYS",
@@ -56,6 +56,7 @@ def parse_call(entry: JsonObject, dialect: ChatDialect, model: str | None) -> To
         arguments,
         arguments_text=text,
         kind="custom" if key == "custom" else "function",
+        extra=repeated(detail.get("arguments"), arguments) if key == "function" else None,
         origin=Origin(dialect.provider, model, raw_id, stood, "natural" if raw_id else "synthetic"),
         native=Native(dialect.name, entry, intact and _is_of_type(key, kind, dialect)),
     )
@@ -146,8 +147,9 @@ def render_call(call: ToolCall, out: Spelling) -> JsonObject:
 def _argument_text(call: ToolCall, out: Spelling) -> str:
     form = out.dialect.arguments
     broken = call.arguments is None and call.arguments_text is not None
-    # QWEN-03, COMP-09, COMP-14, COMP-17
-    if (form == "json" and broken) or (form == "object" and not isinstance(call.arguments, dict)):
+    # OAI-CHAT-10, QWEN-03, COMP-09, COMP-14, COMP-17
+    refused = form == "json" or not out.dialect.broken_arguments
+    if (refused and broken) or (form == "object" and not isinstance(call.arguments, dict)):
         return write_text(render_arguments_object(call, out.report))
     return render_arguments_text(call, out.report)
 

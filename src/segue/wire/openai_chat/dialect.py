@@ -72,6 +72,8 @@ class ChatDialect(Struct, frozen=True):
     """Whether tool messages carry the tool's name."""
     arguments: Literal["text", "json", "object"] = "text"
     """What the text of arguments must be: anything, JSON, or a JSON object."""
+    broken_arguments: bool = False
+    """Whether text that is no JSON is known to be taken for arguments, of a call from abroad too."""
     argument_objects: bool = False
     """Whether arguments may also be the object itself."""
     empty_content: str | None = None
@@ -84,12 +86,16 @@ class ChatDialect(Struct, frozen=True):
     """Whether files and sounds are plain strings in their parts, files by URL (`document_url`)."""
     limit_key: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
     max_temperature: float = 2
+    media_urls: bool = True
+    """Whether the vendor fetches pictures and films by itself."""
     stop_limit: int = 4
     tool_limit: int = 128
     empty_tools: bool = True
     """Whether an empty list of tools is taken."""
     parameters_wanted: bool = False
     """Whether every declared function must have a schema, and one of draft 7."""
+    required_choice: bool = True
+    """Whether some tool can be asked for without naming it."""
     hosted_tools: bool = True
     """Whether the vendor has tools that it runs itself."""
     description_limit: int | None = None
@@ -108,8 +114,8 @@ class ChatDialect(Struct, frozen=True):
     """Whether `chat_template_kwargs` may switch thinking on."""
     sealed_reasoning: bool = False
     """Whether encrypted reasoning stands in `reasoning_details`, one entry a message, of its first call."""
-    error_finish: str = "stop"
-    """The reason to stop of a reply that broke off."""
+    error_finish: str | None = None
+    """The reason to stop of a reply that broke off, where there is a word for it."""
     flat_errors: bool = False
     """Whether errors stand in the body itself and not under `error`."""
     adjust: Callable[[Options, Model, Report], Options] = _as_given
@@ -164,6 +170,10 @@ def fit_reasoning(options: Options, report: Report, thinks: Literal["never", "as
     if asked is None or thinks == "asked":
         return options
     if is_off(asked) == (thinks == "never"):
+        # Such a model thinks as much as it can.
+        measured = asked.effort not in (None, "high") or (asked.effort is None and asked.budget is not None)
+        if thinks == "always" and measured:
+            return left_out(options, report, "this model always thinks, without a measure", "reasoning")
         return msgspec.structs.replace(options, reasoning=None)
     why = "this model does not think" if thinks == "never" else "this model always thinks"
     return left_out(options, report, why, "reasoning")

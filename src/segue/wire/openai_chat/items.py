@@ -142,6 +142,8 @@ def _assistant_is_lawful(message: JsonObject, dialect: ChatDialect) -> bool:
         return False
     if message.get("function_call") and not dialect.old_calls:
         return False
+    if any(not isinstance(message.get(key), str | None) for key in ("reasoning", "reasoning_content")):
+        return False
     if any(message.get(key) and not dialect.says(key) for key in ("refusal", "audio")):
         return False
     content = message.get("content")
@@ -161,6 +163,8 @@ def _parse_result(message: JsonObject, role: str, dialect: ChatDialect, model: s
     # OAI-CHAT-11: a tool message must have content; only the old `function` message may hold null.
     intact = isinstance(content, str) or bool(blocks) or (role == "function" and "content" in message)
     intact = intact and (role == "tool" or dialect.old_calls) and _are_whole(blocks)
+    # MIS-12
+    intact = intact and isinstance(message.get("name"), str | None)
     native = Native(dialect.name, message, intact)
     raw_id = raw_id_or_none(message.get("tool_call_id"))
     identity = "absent" if role == "function" else "natural" if raw_id else "synthetic"
@@ -294,7 +298,7 @@ def _render_thoughts(
         entry = {"type": "reasoning.encrypted", "data": sealed, "id": calls[0]["id"], "index": 0}
         return {"reasoning_details": [entry]}
     if reasoning_key is not None:
-        return {reasoning_key: "\n".join(block.text for block in thoughts)}
+        return {reasoning_key: "\n".join(block.text for block in thoughts if block.text)}
     # OAI-CHAT-17, OAI-CHAT-22
     out.report.add("reasoning", f"{out.dialect.name} has no place for reasoning: left out")
     return {}

@@ -1,6 +1,7 @@
 """What a request asks for beside its messages ⇄ canonical options.
 
-A value of the wrong type is not modelled: it stays in the native body and goes home as it came.
+A value of the wrong type is not modelled: it stays in the native body and goes home as it came. Only what rules of the
+history hang on (which tool, how much reasoning) must be what it should be.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from typing import Any, Literal, cast, get_args
 import msgspec
 
 from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, ToolChoice
+from segue.errors import InputError
 from segue.models import Model
 from segue.render.report import Report
 from segue.wire.effort import budget_of, effort_of
-from segue.wire.fields import flag_or_none, integer_or_none, number_or_none, object_or_none, string_or_none
+from segue.wire.fields import flag_or_none, integer_or_none, kind_of, number_or_none, object_or_none, string_or_none
 from segue.wire.names import NameRule
-from segue.wire.openai import parse_kindred, render_kindred
+from segue.wire.openai import parse_kindred, render_kindred, with_effort
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, left_out
 
 __all__ = ["keys_of", "lawful_options", "parse_options", "render_kindred_options", "render_options"]
@@ -94,7 +96,12 @@ def _parse_choice(body: Mapping[str, Any]) -> ToolChoice | None:
         return ToolChoice("tool", name) if isinstance(name, str) else _parse_mode(old)
     choice = object_or_none(value)
     if choice is None:
-        return _parse_mode(value)
+        mode = _parse_mode(value)
+        if value is not None and mode is None:
+            raise InputError(f"one of {', '.join(_MODES)}, or an object, was expected", path="tool_choice")
+        return mode
+    if not isinstance(choice.get("type"), str):
+        raise InputError(f"a string was expected, not {kind_of(choice.get('type'))}", path="tool_choice.type")
     detail = object_or_none(choice.get(choice["type"])) if isinstance(choice.get("type"), str) else None
     if detail is None:
         return None
@@ -119,6 +126,8 @@ def _parse_mode(value: object) -> ToolChoice | None:
 
 
 def _parse_reasoning(body: Mapping[str, Any], dialect: ChatDialect) -> Reasoning | None:
+    if not isinstance(body.get("reasoning_effort"), str | None):
+        raise InputError(f"a string was expected, not {kind_of(body['reasoning_effort'])}", path="reasoning_effort")
     effort: Effort | None = next((known for known in _EFFORTS if known == body.get("reasoning_effort")), None)
     enabled: bool | None = False if effort == "none" else None
     budget: int | None = None
@@ -165,6 +174,7 @@ def lawful_options(
     choice = options.tool_choice
     if choice is not None and choice.mode == "tool" and choice.name not in declared:
         options = left_out(options, report, f"the tool {choice.name} is not declared", "tool_choice")
+    options = _with_sayable_choice(options, dialect, declared, report)
     unnamed = [field for field, key in _plain_keys(dialect).items() if key is None]
     options = left_out(options, report, f"{dialect.name} has no such option", *unnamed)
     if options.temperature is not None and options.temperature > dialect.max_temperature:
@@ -174,10 +184,24 @@ def lawful_options(
         report.add("adjusted", f"only {dialect.stop_limit} stop sequences are taken here", subject="stop")
         options = msgspec.structs.replace(options, stop=options.stop[: dialect.stop_limit])
     options = dialect.adjust(options, model, report)
+    if dialect.reasoning_option in ("effort", "graded"):
+        options = with_effort(options, report)
     asked = options.reasoning
     if asked is not None and asked.adaptive and asked.effort is None and dialect.reasoning_option == "effort":
         report.add("adjusted", "how much to think can't be left to the model here: not said", subject="reasoning")
     return options
+
+
+def _with_sayable_choice(options: Options, dialect: ChatDialect, declared: frozenset[str], report: Report) -> Options:
+    """Where the target can't be told to call just any tool: the only one there is, else none is forced."""
+    choice = options.tool_choice
+    if choice is None or choice.mode != "required" or dialect.required_choice:
+        return options
+    only = next(iter(declared)) if len(declared) == 1 else None
+    said = "left to the model" if only is None else "the only one is named"
+    report.add("adjusted", f"some tool can't be asked for without naming it: {said}", subject="tool_choice")
+    made = ToolChoice("auto") if only is None else ToolChoice("tool", only)
+    return msgspec.structs.replace(options, tool_choice=made)
 
 
 def render_options(

@@ -25,7 +25,7 @@ from segue.canonical.blocks import (
 from segue.errors import InputError, ProjectionError
 from segue.render.demands import TEXTS
 from segue.wire.fields import kind_of, object_of, object_or_none, string_or_none
-from segue.wire.media import report_lost_name
+from segue.wire.media import file_name, report_lost_name, sound_type
 from segue.wire.openai import AUDIO_FORMATS, AUDIO_TYPES, data_of, data_url, detail_of, fetched, has_file
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling
 from segue.wire.overlay import rewritten
@@ -122,7 +122,7 @@ def _parse_media(kind: str, part: JsonObject, native: Native) -> Media | None:
             mime, data = data_of(inner)
             if data is None and inner.startswith(("http://", "https://")):
                 return Media("audio", url=inner, native=native)
-            return Media("audio", mime=mime, data=data or inner, native=native)
+            return Media("audio", mime=mime or sound_type(data or inner), data=data or inner, native=native)
         case "input_audio":
             audio = object_or_none(inner) or {}
             data, form = audio.get("data"), audio.get("format")
@@ -210,8 +210,10 @@ def _render_media(media: Media, out: Spelling, kinds: frozenset[str]) -> JsonObj
         return None
     if media.kind == "image" or media.kind == "video":
         key = f"{media.kind}_url"
+        data, mime = (media.data, media.mime) if out.dialect.media_urls else fetched(media, out.fetch)
         default = "image/png" if media.kind == "image" else "video/mp4"
-        url = media.url if media.data is None else data_url(media.mime or default, media.data)
+        url = media.url if data is None and out.dialect.media_urls else None
+        url = url if data is None else data_url(mime or default, data)
         return None if url is None else {"type": key, key: {"url": url, **_detail(media, out)}}
     if out.dialect.flat_media:
         return _render_flat(media)
@@ -223,8 +225,7 @@ def _render_media(media: Media, out: Spelling, kinds: frozenset[str]) -> JsonObj
         form = AUDIO_FORMATS.get(mime or "")
         return None if form is None else {"type": "input_audio", "input_audio": {"data": data, "format": form}}
     mime = mime or "application/pdf"
-    name = media.name or ("document.pdf" if mime == "application/pdf" else "document")
-    return {"type": "file", "file": {"filename": name, "file_data": data_url(mime, data)}}
+    return {"type": "file", "file": {"filename": file_name(media.name, mime), "file_data": data_url(mime, data)}}
 
 
 def _detail(media: Media, out: Spelling) -> JsonObject:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from segue.canonical.blocks import one_text
-from segue.canonical.jsontext import write_text
+from segue.canonical.jsontext import repeated_key, write_text
 from segue.canonical.plain import Content, Event, NotPlainError, Plain, Turn, Words, checked_words
 from segue.render.plain import Ways
 from segue.wire.lane import Lane
@@ -148,6 +148,9 @@ def _read_columns(plain: Plain, calls: list[_Call], answers: list[_Item], dialec
     if dict in map(type, given) and not dialect.argument_objects:
         raise NotPlainError
     plain.arguments = [_arguments.decode(text) if isinstance(text, str) else text for text in given]
+    read = zip(given, plain.arguments, strict=True)
+    if any(isinstance(text, str) and repeated_key(text, value) for text, value in read):
+        raise NotPlainError
     contents = [result.content for result in results]
     plain.results = [text if isinstance(text, str) else checked_words(_texts(text)) for text in contents]
 

@@ -1,18 +1,18 @@
-"""A whole reply, and an error ⇄ canonical. There is no clock here: a reply from abroad is created at 0."""
+"""A whole reply, and an error ⇄ canonical. There is no clock here: where nobody said when, a reply is created at 0."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, cast
 
-from segue.canonical.blocks import Block, Native, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Native, Text, ToolCall, ToolResponse, edited
 from segue.canonical.ids import short_hash
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError
 from segue.wire.base import ApiError, Projection
-from segue.wire.fields import list_of, object_of, object_or_none, string_or_none
+from segue.wire.fields import integer_or_none, list_of, object_of, object_or_none, said_beside, string_or_none
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling
-from segue.wire.openai_chat.items import parse_assistant, render_assistant, render_assistant_at_home
+from segue.wire.openai_chat.items import MESSAGE_KEYS, parse_assistant, render_assistant, render_assistant_at_home
 from segue.wire.overlay import rewritten
 
 __all__ = ["parse_reply", "render_finish", "render_flat_error", "render_reply", "render_usage"]
@@ -32,10 +32,17 @@ _FINISH_REASONS: dict[Finish, str] = {
     "tool_calls": "tool_calls",
     "length": "length",
     "filter": "content_filter",
-    "pause": "stop",
+    # Neither is at its end: of all reasons to stop this is the one that says so.
+    "pause": "length",
+    "error": "length",
 }
 _REPLY_KEYS = frozenset({"id", "model", "choices", "usage"})
 _CHOICE_KEYS = frozenset({"message", "finish_reason"})
+_KNOWN = frozenset({*_REPLY_KEYS, "object", "created", "system_fingerprint", "service_tier", "provider", "prompt"})
+_KNOWN_CHOICE = frozenset(
+    {*_CHOICE_KEYS, "index", "native_finish_reason", "stop_reason", "usage", "content_filter_results"}
+)
+_KNOWN_MESSAGE = MESSAGE_KEYS | {"reasoning_details", "function", "index", "prefix", "partial"}
 # Clients read reasoning here, whatever the vendor calls it.
 _REASONING_KEY = "reasoning_content"
 
@@ -59,6 +66,14 @@ def parse_reply(body: Mapping[str, Any], *, dialect: ChatDialect) -> Reply:
         usage=parse_usage(body.get("usage")) or parse_usage(choice.get("usage")),
         id=string_or_none(body.get("id")),
         model=model,
+        created=integer_or_none(body.get("created")),
+        cause=string_or_none(choice.get("finish_reason")),
+        others=len(choices) - 1,
+        beside=(
+            *said_beside(message, _KNOWN_MESSAGE),
+            *said_beside(choice, _KNOWN_CHOICE),
+            *said_beside(body, _KNOWN),
+        ),
         native=Native(dialect.name, body),
     )
 
@@ -112,7 +127,7 @@ def render_reply(reply: Reply, projection: Projection, *, dialect: ChatDialect) 
     body: JsonObject = {
         "id": reply.id or _made_up_id(reply),
         "object": "chat.completion",
-        "created": 0,
+        "created": reply.created or 0,
         "model": reply.model or "",
         "choices": [choice],
     }
@@ -138,13 +153,23 @@ def _rewritten_reply(fragment: Mapping[str, Any], body: JsonObject) -> JsonObjec
 
 
 def _for_client(reply: Reply, out: Spelling) -> list[Block]:
-    """Without what a provider ran by itself: the client would take those calls for its own to run."""
+    """Without what a provider ran by itself: the client would take those calls for its own to run.
+
+    Words that stood on both sides of a call are one string here, and were never one sentence: a blank line parts them.
+    """
     blocks: list[Block] = []
+    spoken = parted = False
     for block in reply.blocks:
         if (isinstance(block, ToolCall) and block.kind == "hosted") or isinstance(block, ToolResponse):
-            out.report.add("dropped", "a tool run by the provider can't be shown here", subject=block.name)
+            said = f"{block.name or 'a tool'}, which the provider ran, can't be shown here"
+            out.report.add("dropped", said, subject=block.name)
+            parted = True
+        elif isinstance(block, Text) and not block.refusal and block.text:
+            blocks.append(edited(block, text=f"\n\n{block.text}") if spoken and parted else block)
+            spoken, parted = True, False
         else:
             blocks.append(block)
+            parted = True
     return blocks
 
 
@@ -153,9 +178,9 @@ def _made_up_id(reply: Reply) -> str:
     return "chatcmpl-" + short_hash("|".join(said))
 
 
-def render_finish(finish: Finish, *, calls: bool, broken: str = "stop") -> str:
+def render_finish(finish: Finish, *, calls: bool, broken: str | None = None) -> str:
     """The reason to stop; `tool_calls` only where a client's call is there, `broken` where the reply broke off."""
-    if finish == "error":
+    if finish == "error" and broken is not None:
         return broken
     return "stop" if finish == "tool_calls" and not calls else _FINISH_REASONS[finish]
 

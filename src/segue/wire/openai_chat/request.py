@@ -32,7 +32,7 @@ from segue.wire.openai_chat.parts import PART_KEYS
 from segue.wire.overlay import laid_over
 from segue.wire.schema import fitted, fitted_format, fitted_tool
 from segue.wire.schema.rules import MISTRAL, OPENAI_STRICT
-from segue.wire.tools import as_function, object_schema
+from segue.wire.tools import as_function, lawful_schema, object_schema, only_elsewhere
 
 __all__ = ["body_keys", "item_keys", "parse_request", "render_request"]
 
@@ -221,7 +221,7 @@ def _lawful_tools(transcript: Transcript, out: Spelling) -> Sequence[Tool]:
     tools: list[Tool] = []
     for tool in transcript.tools:
         if tool.kind == "hosted" and (out.home(tool.native) is None or not out.dialect.hosted_tools):
-            out.report.add("tools", "a tool that only its own API defines can't be declared here", subject=tool.name)
+            out.report.add("tools", only_elsewhere(tool), subject=tool.name)
         else:
             tools.append(tool)
     if not out.dialect.custom_tools:
@@ -294,7 +294,7 @@ def _changes(tool: Tool, detail: JsonObject, out: Spelling) -> JsonObject:
 
 
 def _schema(tool: Tool, out: Spelling) -> JsonObject:
-    return _schema_or_none(tool, out) or object_schema(tool.parameters)
+    return _schema_or_none(tool, out) or lawful_schema(tool, out.dialect.schemas, out.report)
 
 
 def _schema_or_none(tool: Tool, out: Spelling) -> JsonObject | None:

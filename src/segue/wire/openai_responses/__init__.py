@@ -7,7 +7,7 @@ from segue.render.demands import Demands
 from segue.wire.base import Wire
 from segue.wire.idmap import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
-from segue.wire.openai import APIS, parse_error, reasons, render_error
+from segue.wire.openai import APIS, TOOL_KEYS, parse_error, reasons, render_error
 from segue.wire.openai_responses.options import KINDRED_KEYS
 from segue.wire.openai_responses.plain import RESPONSES_LANE
 from segue.wire.openai_responses.reply import parse_reply, render_reply
@@ -40,6 +40,8 @@ def demands(model: Model) -> Demands:
         reasons=reasons(model) or model.family != "gpt" or not model.version,
         # OAI-RESP-07 to OAI-RESP-09
         reasoning_leads=True,
+        # «Response input messages must contain the word 'json' in some form»: instructions are none.
+        json_word="messages",
         error_flag=False,
         empty_messages=frozenset({"human", "ai", "system"}),
         # OAI-RESP-15
@@ -79,6 +81,7 @@ OPENAI_RESPONSES = Wire(
     render_error=render_error,
     body_keys=BODY_KEYS,
     item_keys=ITEM_KEYS,
+    tool_keys=TOOL_KEYS,
     custom_tools=True,
     kindred=KINDRED_KEYS,
     # What is not said is stored.

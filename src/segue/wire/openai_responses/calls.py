@@ -24,7 +24,7 @@ from segue.wire.openai_responses.shapes import has_call_id, has_lawful_status, i
 from segue.wire.openai_responses.shared import API, PROVIDER, Reading, Spelling, joined_name, split_name
 from segue.wire.openai_responses.typed import TYPE_OF_OUTPUT, TYPED
 from segue.wire.overlay import rewritten
-from segue.wire.tools import render_arguments_text
+from segue.wire.tools import render_arguments_text, repeated
 
 __all__ = [
     "ABORTED",
@@ -111,6 +111,7 @@ def _parse_function(item: JsonObject, reading: Reading, *, sound: bool) -> ToolC
         arguments,
         arguments_text=text,
         kind="custom" if free else "function",
+        extra=None if free else repeated(value, arguments),
         origin=_origin(item, "call_id", reading),
         # OAI-RESP-17: always a string
         native=Native(API, item, sound and isinstance(value, str) and has_lawful_status(item["type"], item)),

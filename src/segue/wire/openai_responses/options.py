@@ -23,7 +23,7 @@ from segue.wire.fields import (
     string_or_none,
 )
 from segue.wire.names import NameRule
-from segue.wire.openai import KINDRED, fit_to_model, left_out, parse_kindred, render_kindred
+from segue.wire.openai import KINDRED, fit_to_model, left_out, parse_kindred, render_kindred, with_effort
 from segue.wire.openai_responses.shared import API
 
 __all__ = [
@@ -138,7 +138,7 @@ def lawful_options(options: Options, model: Model, declared: frozenset[str], rep
     form = options.response_format
     if form is not None and form.kind == "schema" and form.schema is None:
         options = left_out(options, report, "there is no schema in it", "response_format")
-    options = fit_to_model(options, model, report)
+    options = with_effort(fit_to_model(options, model, report), report)
     asked = options.reasoning
     if asked is not None and asked.adaptive and asked.effort is None:
         report.add("adjusted", "how much to think can't be left to the model here: not said", subject="reasoning")

@@ -15,7 +15,7 @@ from segue.canonical.blocks import Block, Code, Media, Native, Opaque, Text, Thi
 from segue.errors import InputError, ProjectionError
 from segue.render.demands import TEXTS
 from segue.wire.fields import JsonObject, kind_of, list_of, object_of, object_or_none, string_or_none
-from segue.wire.media import report_lost_name
+from segue.wire.media import file_name, report_lost_name
 from segue.wire.openai import AUDIO_TYPES, data_of, data_url, detail_of, fetched, has_file
 from segue.wire.openai_responses.shared import API, Spelling
 from segue.wire.overlay import rewritten
@@ -187,5 +187,4 @@ def _render_media(media: Media, out: Spelling) -> JsonObject | None:
     if data is None:
         return {"type": "input_file", "file_id": media.file_id} if has_file(media) else None
     mime = mime or _PDF
-    name = media.name or ("document.pdf" if mime == _PDF else "document")
-    return {"type": "input_file", "filename": name, "file_data": data_url(mime, data)}
+    return {"type": "input_file", "filename": file_name(media.name, mime), "file_data": data_url(mime, data)}

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from segue.canonical.jsontext import write_text
+from segue.canonical.jsontext import repeated_key, write_text
 from segue.canonical.plain import Content, Event, NotPlainError, Plain, Turn, Words, checked_words
 from segue.canonical.request import Request
 from segue.render.plain import Ways
@@ -134,6 +134,8 @@ def _read_call(item: _Item, plain: Plain) -> None:
     plain.raw_ids.append(item.call_id)
     plain.names.append(item.name)
     plain.arguments.append(_arguments.decode(item.arguments))
+    if repeated_key(item.arguments, plain.arguments[-1]):
+        raise NotPlainError
 
 
 def _output(item: _Item) -> Content:

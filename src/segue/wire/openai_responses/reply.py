@@ -1,4 +1,4 @@
-"""A whole reply ⇄ canonical. There is no clock here: a reply from abroad is created at 0."""
+"""A whole reply ⇄ canonical. There is no clock here: where nobody said when, a reply is created at 0."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, cast
 from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.request import Finish, Reply, Usage
 from segue.wire.base import Projection
-from segue.wire.fields import JsonObject, list_of, object_or_none, string_or_none
+from segue.wire.fields import JsonObject, list_of, number_or_none, object_or_none, string_or_none
 from segue.wire.openai_responses.calls import FUNCTIONS, relabelled
 from segue.wire.openai_responses.hosted import HOSTED
 from segue.wire.openai_responses.items import item_kind, parse_reply_items, render_reply_items
@@ -28,7 +28,12 @@ _STATUSES: dict[str, Finish] = {
     "in_progress": "pause",
     "queued": "pause",
 }
-_INCOMPLETE: dict[Finish, str] = {"length": "max_output_tokens", "filter": "content_filter"}
+# A pause is no end: of all reasons this one says so.
+_INCOMPLETE: dict[Finish, str] = {
+    "length": "max_output_tokens",
+    "filter": "content_filter",
+    "pause": "max_output_tokens",
+}
 # Each of these items is one call.
 _CALLS = frozenset({*FUNCTIONS, *TYPED, *HOSTED})
 _REPLY_KEYS = frozenset({"id", "model", "output", "usage", "status", "incomplete_details", "error"})
@@ -47,8 +52,20 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
         usage=_parse_usage(object_or_none(body.get("usage"))),
         id=string_or_none(body.get("id")),
         model=model,
+        created=_when(body.get("created_at")),
+        cause=_cause(body),
         native=Native(API, body),
     )
+
+
+def _when(value: object) -> int | None:
+    moment = number_or_none(value)
+    return None if moment is None else int(moment)
+
+
+def _cause(body: Mapping[str, Any]) -> str | None:
+    reason = (object_or_none(body.get("incomplete_details")) or {}).get("reason")
+    return string_or_none(reason) or string_or_none(body.get("status"))
 
 
 def _parse_finish(body: Mapping[str, Any], blocks: Sequence[Block]) -> Finish:
@@ -91,7 +108,7 @@ def render_reply(reply: Reply, projection: Projection) -> JsonObject:
     body: JsonObject = {
         "id": reply.id if reply.id and reply.id.startswith("resp_") else made_id("resp", *_said(reply)),
         "object": "response",
-        "created_at": 0,
+        "created_at": reply.created or 0,
         "status": _status(reply.finish),
         "error": {"code": "server_error", "message": "the model's reply failed"} if reply.finish == "error" else None,
         "incomplete_details": {"reason": _INCOMPLETE[reply.finish]} if reply.finish in _INCOMPLETE else None,
@@ -170,7 +187,9 @@ def _render_item(block: Block, suffix: str, state: str, out: Spelling) -> list[J
     if isinstance(block, ToolResponse) or (isinstance(block, ToolCall) and block.kind == "hosted"):
         if home:
             return render_reply_items([block], out)
-        out.report.add("dropped", "a tool run by the provider can't be shown here", subject=block.name)
+        out.report.add(
+            "dropped", f"{block.name or 'a tool'}, which the provider ran, can't be shown here", subject=block.name
+        )
         return []
     if not isinstance(block, ToolCall) or home:
         return render_reply_items([block], out) if home else [_message([_words(block, out)], f"msg{suffix}", state)]

@@ -177,7 +177,7 @@ def render_request(transcript: Transcript, projection: Projection) -> JsonObject
     if transcript.home:
         return _render_at_home(transcript, said, items, out)
     tools = render_tools(transcript.tools, _used(transcript, calls), out)
-    declared = frozenset(tool.name for tool in transcript.tools) if tools else frozenset[str]()
+    declared = frozenset(tool.name for tool in transcript.tools if tool.kind != "hosted") if tools else frozenset[str]()
     options = transcript.options
     if not is_openai(transcript.request.native):
         form = fitted_format(options.response_format, rules.OPENAI, out.report, strict=rules.OPENAI_STRICT)

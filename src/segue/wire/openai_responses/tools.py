@@ -20,7 +20,7 @@ from segue.wire.names import NameRule
 from segue.wire.openai import is_openai
 from segue.wire.openai_responses.shared import API, JOINT, Spelling, joined_name, split_name
 from segue.wire.schema import fitted_tool, rules
-from segue.wire.tools import object_schema
+from segue.wire.tools import lawful_schema, object_schema, only_elsewhere
 
 __all__ = ["DECLARING", "bare_names", "declared_in_items", "parse_tools", "render_tools", "respelled_tools"]
 
@@ -123,7 +123,7 @@ def render_tools(tools: Sequence[Tool], used: frozenset[str], out: Spelling) -> 
         if own and tool.extra is not None and "declared_in" in tool.extra:
             continue
         if tool.kind == "hosted" and not own:
-            out.report.add("tools", "a tool that only its own API defines can't be declared here", subject=tool.name)
+            out.report.add("tools", only_elsewhere(tool), subject=tool.name)
         else:
             fitting.append(tool)
     return [_render_tool(tool, out) for tool in _within_limit(fitting, used, out.report)]
@@ -147,7 +147,9 @@ def _render_tool(tool: Tool, out: Spelling) -> JsonObject:
     name = out.spell(tool.name)
     if native is not None and native.intact:
         return _with_name(cast("JsonObject", native.fragment), name)
-    if tool.kind == "function" and not is_openai(tool.native):
+    if tool.kind == "function" and is_openai(tool.native):
+        tool = replace(tool, parameters=lawful_schema(tool, rules.OPENAI, out.report))
+    elif tool.kind == "function":
         parameters, strict = fitted_tool(tool, rules.OPENAI, out.report, strict=rules.OPENAI_STRICT)
         tool = replace(tool, parameters=parameters, strict=strict)
     return _declaration(tool, name)

@@ -149,6 +149,7 @@ def _with_object_root(document: Document, rules: SchemaRules, notes: Notes, *, w
     if not objects or root is False:
         if not wrap:
             raise UnfitError("it is no object")
+        notes.add("it is no object: it is asked for under the key `value` of one", "", loss=False)
         return _rooted(document, {"type": "object", "properties": {"value": root}, "required": ["value"]}, rules)
     merged = united([{**branch, "type": "object"} for branch in objects])
     words: list[str] = []

@@ -1,0 +1,126 @@
+"""Ids, names, calls and results of Converse bodies: BED-01 to BED-05, MIS-01, and ANT-01 and ANT-03 for Claude.
+
+A result answers a call of the assistant turn right before its own. Tools that the service runs itself (`type` is
+`server_tool_use`) are answered by it, in the assistant's own turn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from segue.conformance.bedrock.families import CLAUDE, MISTRAL
+from segue.conformance.bedrock.request import BedrockRequest, Turn
+from segue.conformance.bedrock.shape import TOOL_USE_ID
+from segue.conformance.form import faults
+from segue.conformance.rule import Finding, Table
+from segue.conformance.values import quoted
+
+__all__ = ["table"]
+
+table: Table[BedrockRequest] = Table()
+
+_CLAUDE_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_MISTRAL_ID = re.compile(r"[a-zA-Z0-9]{9}")
+_NOBODY = Turn("", [])
+_SAID = "The model returned the following errors:"
+
+
+# BED-01
+@table.rule("BED-01")
+def ids_lawful(request: BedrockRequest) -> Iterator[Finding]:
+    """toolUseId is 1 to 64 letters, digits, `_`, `.`, `:` and `-`, on calls and on results."""
+    yield from request.found.get("BED-01", ())
+
+
+def _lawful_ids(request: BedrockRequest) -> Iterator[tuple[str, str]]:
+    """The ids that the service itself takes, with their places."""
+    for _, block in request.of("toolUse", "toolResult"):
+        if not any(faults(TOOL_USE_ID, block.data.get("toolUseId"))):
+            yield f"{block.path}.toolUseId", block.id
+
+
+# ANT-01
+@table.rule("ANT-01", holds=CLAUDE)
+def claude_ids_lawful(request: BedrockRequest) -> Iterator[Finding]:
+    """Claude's own API looks at the ids too: letters, digits, `_` and `-`."""
+    for path, name in _lawful_ids(request):
+        if not _CLAUDE_ID.fullmatch(name):
+            seen = f"String should match pattern '{_CLAUDE_ID.pattern}'; the id is {quoted(name)}"
+            yield Finding(path, f"{_SAID} {seen}")
+
+
+# MIS-01
+@table.rule("MIS-01", holds=MISTRAL)
+def mistral_ids_of_nine(request: BedrockRequest) -> Iterator[Finding]:
+    """Mistral's ids are nine letters and digits."""
+    for path, name in _lawful_ids(request):
+        if not _MISTRAL_ID.fullmatch(name):
+            seen = f"Tool call id was {quoted(name)} but must be a-z, A-Z, 0-9, with a length of 9."
+            yield Finding(path, f"{_SAID} {seen}")
+
+
+# ANT-03
+@table.rule("ANT-03", holds=CLAUDE)
+def claude_ids_unique(request: BedrockRequest) -> Iterator[Finding]:
+    """No two calls of a conversation with Claude bear the same id."""
+    first: dict[str, str] = {}
+    for _, block in request.of("toolUse"):
+        if block.id and first.setdefault(block.id, block.path) != block.path:
+            seen = f"`tool_use` ids must be unique; {quoted(block.id)} is that of {first[block.id]}"
+            yield Finding(f"{block.path}.toolUseId", f"{_SAID} {seen}")
+
+
+# BED-02
+@table.rule("BED-02")
+def names_lawful(request: BedrockRequest) -> Iterator[Finding]:
+    """Tool names are 1 to 64 letters, digits, `_` and `-`, declared, chosen and replayed."""
+    yield from request.found.get("BED-02", ())
+
+
+# BED-03
+@table.rule("BED-03")
+def tools_declared(request: BedrockRequest) -> Iterator[Finding]:
+    """Where messages hold calls or results, tools are declared."""
+    if "toolConfig" not in request.body and any(request.of("toolUse", "toolResult")):
+        seen = "The toolConfig field must be defined when using toolUse and toolResult content blocks."
+        yield Finding("toolConfig", seen)
+
+
+# BED-04
+@table.rule("BED-04")
+def calls_answered(request: BedrockRequest) -> Iterator[Finding]:
+    """Each toolUse is the assistant's and has its toolResult in the user turn right after."""
+    turns = [*request.turns, _NOBODY]
+    for turn, following in pairwise(turns):
+        answered = {block.id for block in following.of("toolResult")} if following.role == "user" else set[str]()
+        last = turn.messages[-1].index if turn.messages else 0
+        for block in turn.calls():
+            if turn.role != "assistant":
+                yield Finding(block.path, f"toolUse blocks can't stand in {turn.role} messages: {quoted(block.id)}")
+            elif block.id and block.id not in answered:
+                place = f"messages.{last + 1}.content"
+                yield Finding(block.path, f"Expected toolResult blocks at {place} for the following Ids: {block.id}")
+
+
+# BED-05
+@table.rule("BED-05")
+def results_asked_for(request: BedrockRequest) -> Iterator[Finding]:
+    """Each toolResult is the user's and the only one for a toolUse of the assistant turn right before."""
+    before = _NOBODY
+    for turn in request.turns:
+        waiting = {block.id for block in before.calls()} if before.role == "assistant" else set[str]()
+        served = {block.id for block in turn.of("toolUse") if not block.is_call}
+        for message in turn.messages:
+            place = f"messages.{message.index}.content"
+            for block in message.blocks:
+                if block.type != "toolResult" or (turn.role == "assistant" and block.id in served):
+                    continue
+                if turn.role != "user":
+                    yield Finding(block.path, f"toolResult blocks can't stand in {turn.role} messages: {place}")
+                elif block.id and block.id not in waiting:
+                    told = f"The number of toolResult blocks at {place} exceeds the number of toolUse blocks"
+                    yield Finding(block.path, f"{told} of previous turn: nothing waits for {quoted(block.id)}.")
+                waiting.discard(block.id)
+        before = turn

@@ -1,0 +1,163 @@
+"""What Converse messages hold and who speaks when: BED-06 to BED-11."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from segue.conformance.bedrock.families import CLAUDE, SEPARATE, USER_FIRST, WRITER, is_claude
+from segue.conformance.bedrock.request import BedrockRequest, is_prompt
+from segue.conformance.rule import Finding, Severity, Table
+from segue.conformance.values import is_list, is_object, text_of
+
+__all__ = ["table"]
+
+table: Table[BedrockRequest] = Table()
+
+_START = "A conversation must start with a user message. Try again with a conversation that starts with a user message."
+_NOT_BESIDE_RESULTS = ("document", "video")
+
+
+# BED-06
+@table.rule("BED-06")
+def messages_given(request: BedrockRequest) -> Iterator[Finding]:
+    """There is a message, unless the model is a stored prompt with messages of its own."""
+    given = request.body.get("messages", [])
+    if is_list(given) and not given and not is_prompt(request.body, request.model):
+        yield Finding("messages", _START)
+
+
+# BED-06
+@table.rule("BED-06", holds=USER_FIRST)
+def user_first(request: BedrockRequest) -> Iterator[Finding]:
+    """The first message is the user's."""
+    first = request.turns[0] if request.turns else None
+    if first is not None and first.role == "assistant":
+        yield Finding(first.messages[0].path, _START)
+
+
+# BED-07
+@table.rule("BED-07", holds=SEPARATE)
+def results_apart(request: BedrockRequest) -> Iterator[Finding]:
+    """A turn that holds results holds nothing else."""
+    for turn in request.turns:
+        if any(turn.of("toolResult")):
+            for message in turn.messages:
+                for block in message.blocks:
+                    if block.type not in ("toolResult", "cachePoint", "") and turn.role == "user":
+                        told = "Conversation blocks and tool result blocks cannot be provided in the same turn."
+                        yield Finding(block.path, f"messages.{message.index}.content: {told}")
+
+
+# BED-07
+@table.rule("BED-07", holds=CLAUDE)
+def no_documents_beside_results(request: BedrockRequest) -> Iterator[Finding]:
+    """Documents and videos do not stand beside results; they may stand in them."""
+    for turn in request.turns:
+        if turn.role == "user" and any(turn.of("toolResult")):
+            for block_type in _NOT_BESIDE_RESULTS:
+                for block in turn.of(block_type):
+                    yield Finding(block.path, f"a {block_type} block stands beside tool result blocks")
+
+
+# BED-08
+@table.rule("BED-08")
+def texts_say_something(request: BedrockRequest) -> Iterator[Finding]:
+    """Text blocks and content lists are not empty, also in results and in the system text."""
+    yield from request.found.get("BED-08", ())
+    for message in request.messages:
+        if is_list(message.content) and not message.content:
+            told = f"The content field in the Message object at messages.{message.index} is empty."
+            yield Finding(f"{message.path}.content", told)
+    for path, text in _texts(request):
+        if text == "":
+            yield Finding(path, "messages: text content blocks must be non-empty")
+
+
+# BED-08
+@table.rule("BED-08", severity="risk")
+def texts_not_blank(request: BedrockRequest) -> Iterator[Finding]:
+    """Text is not white space alone, which several models refuse; Claude refuses messages of nothing else."""
+    blank = {
+        message.path
+        for message in request.messages
+        if message.blocks and all(block.type == "text" and not block.text.strip() for block in message.blocks)
+    }
+    for path, text in _texts(request):
+        if text and not text.strip():
+            refused = is_claude(request.model) and path.split(".")[0] in blank
+            severity: Severity = "reject" if refused else "risk"
+            yield Finding(path, "messages: text content blocks must contain non-whitespace text", severity)
+    for _, block in request.of("toolResult"):
+        if is_list(block.data.get("content")) and not block.data["content"]:
+            yield Finding(f"{block.path}.content", "the content of this result is an empty list; some models refuse it")
+
+
+def _texts(request: BedrockRequest) -> Iterator[tuple[str, str | None]]:
+    """The text blocks of messages and of results; `None` where the text is none."""
+    for message in request.messages:
+        entries = message.content if is_list(message.content) else ()
+        for block, entry in zip(message.blocks, entries, strict=False):
+            if block.type == "text" and is_object(entry) and isinstance(entry["text"], str):
+                yield block.path, block.text
+            content = block.data.get("content") if block.type == "toolResult" else None
+            for position, inner in enumerate(content if is_list(content) else ()):
+                if is_object(inner) and isinstance(inner.get("text"), str):
+                    yield f"{block.path}.content[{position}].text", text_of(inner["text"])
+
+
+# BED-09
+@table.rule("BED-09")
+def shaped(request: BedrockRequest) -> Iterator[Finding]:
+    """The body has the members of the service model and no others, each with its type, values and bounds.
+
+    The input of a call is an object, the content of a result a list, and toolChoice is auto, any or a tool.
+    """
+    yield from request.found.get("BED-09", ())
+
+
+# BED-09
+@table.rule("BED-09", holds=WRITER)
+def no_status(request: BedrockRequest) -> Iterator[Finding]:
+    """Palmyra takes no status of a result."""
+    for _, block in request.of("toolResult"):
+        if "status" in block.data:
+            told = "This model doesn't support the status field. Remove status and try again."
+            yield Finding(f"{block.path}.status", told)
+
+
+# BED-10
+@table.rule("BED-10")
+def roles_known(request: BedrockRequest) -> Iterator[Finding]:
+    """Messages are the user's or the assistant's; that the model takes the role system is not known of any."""
+    yield from request.found.get("BED-10", ())
+    for message in request.messages:
+        if message.role == "system":
+            yield Finding(
+                f"{message.path}.role", "a system message among the messages; use the top-level system", "risk"
+            )
+
+
+# BED-10
+@table.rule("BED-10")
+def roles_alternate(request: BedrockRequest) -> Iterator[Finding]:
+    """User and assistant take turns; Claude has the same role twice merged into one turn."""
+    # ANT-21 says so of Claude's own API.
+    severity: Severity = "risk" if is_claude(request.model) else "reject"
+    told = "A conversation must alternate between user and assistant roles."
+    for turn in request.turns:
+        for _, message in pairwise(turn.messages):
+            if turn.role in ("user", "assistant"):
+                advice = f"Make sure the conversation alternates; {message.path} is the {turn.role}'s again."
+                yield Finding(message.path, f"{told} {advice}", severity)
+
+
+# BED-11
+@table.rule("BED-11")
+def reasoning_shaped(request: BedrockRequest) -> Iterator[Finding]:
+    """reasoningContent is a reasoningText with its text, or redactedContent, and stands with the assistant."""
+    yield from request.found.get("BED-11", ())
+    for message, block in request.of("reasoningContent"):
+        if message.role == "user":
+            told = "User messages cannot contain reasoning content. Please remove the reasoning content and try again."
+            yield Finding(block.path, told)

@@ -1,0 +1,196 @@
+"""A Converse body as its rules look at it: messages, blocks, merged turns, and the faults against the service model.
+
+A block is named by its only member (`toolUse`). Reading never fails: what has no form is among the faults.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from segue.conformance.bedrock.shape import REQUEST, ROLE, SYSTEM_TEXT, TOOL_NAME
+from segue.conformance.form import Fault, faults
+from segue.conformance.rule import Finding
+from segue.conformance.values import is_list, is_object, is_text, kind, listed, quoted, text_of
+from segue.models import Model
+
+__all__ = ["BedrockRequest", "Block", "Message", "Turn", "is_prompt", "read"]
+
+
+class Block(msgspec.Struct, frozen=True, gc=False):
+    """A content block. `data` is its only member where that is an object, else empty; `type` is `""` for no block."""
+
+    path: str
+    type: str
+    data: Mapping[str, object]
+    text: str = ""
+
+    @property
+    def id(self) -> str:
+        return text_of(self.data.get("toolUseId"))
+
+    @property
+    def is_call(self) -> bool:
+        """Whether the client has to answer it; the service runs its own tools itself."""
+        return self.type == "toolUse" and self.data.get("type") != "server_tool_use"
+
+
+class Message(msgspec.Struct, frozen=True, gc=False):
+    index: int
+    role: str
+    content: object
+    blocks: Sequence[Block]
+
+    @property
+    def path(self) -> str:
+        return f"messages[{self.index}]"
+
+
+class Turn(msgspec.Struct, frozen=True, gc=False):
+    """Consecutive messages of one role; system messages among them are left out."""
+
+    role: str
+    messages: list[Message]
+
+    def of(self, block_type: str) -> Iterator[Block]:
+        return (block for message in self.messages for block in message.blocks if block.type == block_type)
+
+    def calls(self) -> Iterator[Block]:
+        """The calls that the client has to answer."""
+        return (block for block in self.of("toolUse") if block.is_call)
+
+
+class BedrockRequest(msgspec.Struct, frozen=True):
+    """The body, read once for all rules."""
+
+    body: Mapping[str, object]
+    model: Model
+    messages: Sequence[Message]
+    turns: Sequence[Turn]
+    found: Mapping[str, Sequence[Finding]]
+    """Rule → where the body departs from the service model."""
+
+    def of(self, *types: str) -> Iterator[tuple[Message, Block]]:
+        """All blocks of these types in the order of the body, with their messages."""
+        return ((message, block) for message in self.messages for block in message.blocks if block.type in types)
+
+
+def _block(path: str, entry: object) -> Block:
+    if not is_object(entry) or len(entry) != 1:
+        return Block(path, "", {})
+    ((name, value),) = entry.items()
+    return Block(f"{path}.{name}", str(name), value if is_object(value) else {}, text_of(value))
+
+
+def _messages(entries: object) -> Iterator[Message]:
+    for index, entry in enumerate(entries if is_list(entries) else ()):
+        data: Mapping[str, object] = entry if is_object(entry) else {}
+        content = data.get("content")
+        blocks = [
+            _block(f"messages[{index}].content[{position}]", block)
+            for position, block in enumerate(content if is_list(content) else ())
+        ]
+        yield Message(index, text_of(data.get("role")), content, blocks)
+
+
+def _merged(messages: Sequence[Message]) -> list[Turn]:
+    turns: list[Turn] = []
+    for message in messages:
+        if message.role == "system":
+            continue
+        if not turns or turns[-1].role != message.role:
+            turns.append(Turn(message.role, []))
+        turns[-1].messages.append(message)
+    return turns
+
+
+# What each fault breaks: BED-09 where nothing more special is said.
+def _number(fault: Fault) -> str:
+    last = fault.path.rsplit(".", 1)[-1]
+    if last == "toolUseId":
+        return "BED-01"
+    if fault.form == TOOL_NAME or (last == "name" and fault.wrong == "missing" and _is_tool(fault.path)):
+        return "BED-02"
+    if fault.form == SYSTEM_TEXT and fault.path.startswith("system"):
+        return "BED-08"
+    if fault.form == ROLE or (last == "role" and fault.wrong == "missing"):
+        return "BED-10"
+    return "BED-11" if ".reasoningContent" in fault.path else "BED-09"
+
+
+def _is_tool(path: str) -> bool:
+    return path.endswith(("toolUse.name", "toolSpec.name", "systemTool.name", "toolChoice.tool.name"))
+
+
+_STEP = re.compile(r"\[(\d+)\]")
+_PYTHON = {"string": "str", "list": "list", "object": "dict", "map": "dict", "integer": "int", "number": "float"}
+
+
+def _member(path: str) -> str:
+    """A path as the service writes it: `messages.2.member.content`, counted from one."""
+    return _STEP.sub(lambda step: f".{int(step[1]) + 1}.member", path)
+
+
+def _told(fault: Fault) -> str:
+    form, path = fault.form, fault.path
+    above = path[: -len(fault.key) - 1] or "input"
+    constraint = f"Value at '{_member(path)}' failed to satisfy constraint: Member must"
+    match fault.wrong:
+        case "type":
+            valid = _PYTHON.get(form.kind, form.kind)
+            return f"Invalid type for parameter {path}: {kind(fault.value)}, valid types: {valid}"
+        case "missing":
+            return f'Missing required parameter in {above}: "{fault.key}"'
+        case "unknown" | "choice":
+            return f"Unknown parameter in {above}: {quoted(fault.key)}, must be one of: {listed(form.members)}"
+        case "none":
+            return f"Must set one of the following keys for tagged union structure {path}: {listed(form.members)}."
+        case "several":
+            seen = f"Invalid number of parameters set for tagged union structure {path}."
+            return f"{seen} Can only set one of the following keys: {listed(form.members)}."
+        case "value":
+            return f"{constraint} satisfy enum value set: {listed(form.values)}"
+        case "short" | "long":
+            bound, side = (form.least, "greater") if fault.wrong == "short" else (form.most, "less")
+            of_what = "value" if form.kind in ("integer", "number") else "length"
+            return f"{constraint} have {of_what} {side} than or equal to {bound}"
+        case "pattern":
+            return f"{constraint} satisfy regular expression pattern: {form.pattern}"
+
+
+def _open_objects(body: Mapping[str, object], messages: Sequence[Message]) -> Iterator[Finding]:
+    """Where the model says any document and the service wants an object."""
+    places = [
+        (f"{block.path}.input", block.data["input"])
+        for message in messages
+        for block in message.blocks
+        if block.type == "toolUse" and "input" in block.data
+    ]
+    config = body.get("toolConfig")
+    tools = config.get("tools") if is_object(config) else None
+    for index, tool in enumerate(tools if is_list(tools) else ()):
+        spec = tool.get("toolSpec") if is_object(tool) else None
+        schema = spec.get("inputSchema") if is_object(spec) else None
+        if is_object(schema) and "json" in schema:
+            places.append((f"toolConfig.tools[{index}].toolSpec.inputSchema.json", schema["json"]))
+    if "additionalModelRequestFields" in body:
+        places.append(("additionalModelRequestFields", body["additionalModelRequestFields"]))
+    for path, value in places:
+        if not is_object(value):
+            yield Finding(path, f"Invalid type for parameter {path}: {kind(value)}, valid types: dict")
+
+
+def read(body: Mapping[str, object], model: Model) -> BedrockRequest:
+    """The body as a request."""
+    messages = list(_messages(body.get("messages")))
+    found: dict[str, list[Finding]] = {"BED-09": list(_open_objects(body, messages))}
+    for fault in faults(REQUEST, body):
+        found.setdefault(_number(fault), []).append(Finding(fault.path, _told(fault)))
+    return BedrockRequest(body, model, messages, _merged(messages), found)
+
+
+def is_prompt(body: Mapping[str, object], model: Model) -> bool:
+    """Whether the model is a stored prompt, which brings its own messages."""
+    return any(is_text(name) and ":prompt/" in name for name in (model.name, body.get("modelId")))

@@ -1,0 +1,70 @@
+"""The pass about the form of the answer: what the target must be told in words, because it can't be told otherwise."""
+
+from __future__ import annotations
+
+import msgspec
+
+from segue.canonical.blocks import Block, Message, Text, edited, text_of
+from segue.canonical.jsontext import write_text
+from segue.canonical.request import ResponseFormat
+from segue.render.demands import TEXTS
+from segue.render.draft import Draft
+
+__all__ = ["JSON_WORD", "answer_form", "names_json"]
+
+JSON_WORD = "the word «json», which is wanted where JSON is asked for"
+
+
+def answer_form(draft: Draft) -> Draft:
+    """A schema that can't be asked for is told in the system text; where JSON is asked for, some text says so."""
+    form = draft.options.response_format
+    if draft.home or form is None:
+        return draft
+    if form.kind == "schema" and not draft.demands.schemas:
+        why = "no schema can be asked for here, only JSON: told in the system text"
+        draft.report.add("adjusted", why, subject="response_format")
+        # JSON by itself means an object.
+        wrapped = (form.schema or {}).get("type", "object") == "object"
+        draft = draft.with_options(response_format=ResponseFormat("json") if wrapped else None)
+        return _told(draft, TEXTS.json_schema.format(schema=write_text(form.schema)) if form.schema else TEXTS.json)
+    if form.kind != "json" or draft.demands.json_word == "free" or _says_json(draft):
+        return draft
+    draft.report.add("inserted", JSON_WORD)
+    return _told(draft, TEXTS.json)
+
+
+def names_json(text: str) -> bool:
+    return "json" in text.lower()
+
+
+def _says_json(draft: Draft) -> bool:
+    """Whether the word stands in the system text, or in the first of the human's.
+
+    What was said later is not looked at: the beginning must not change with it.
+    """
+    told = [] if draft.demands.json_word == "messages" else [block.text for block in draft.system]
+    for message in draft.messages:
+        if message.speaker not in ("system", "human"):
+            break
+        told.append(text_of(message.blocks))
+        if message.speaker == "human":
+            break
+    return any(map(names_json, told))
+
+
+def _told(draft: Draft, line: str) -> Draft:
+    """The line behind the system text; as a message of its own where that stands at the top and does not count."""
+    if draft.demands.system == "top" and draft.demands.json_word != "messages":
+        return msgspec.structs.replace(draft, system=(*draft.system, Text(line)))
+    head = next((i for i, message in enumerate(draft.messages) if message.speaker != "system"), len(draft.messages))
+    leading, rest = draft.messages[:head], draft.messages[head:]
+    if not leading:
+        return draft.with_messages((Message("system", (Text(line),)), *rest))
+    last = leading[-1]
+    return draft.with_messages((*leading[:-1], last.holding(_with_line(last.blocks, line)), *rest))
+
+
+def _with_line(blocks: tuple[Block, ...], line: str) -> tuple[Block, ...]:
+    if blocks and isinstance(blocks[-1], Text) and blocks[-1].text:
+        return (*blocks[:-1], edited(blocks[-1], text=f"{blocks[-1].text}\n\n{line}"))
+    return (*blocks, Text(line))

@@ -1,0 +1,413 @@
+"""Bodies for Bedrock Converse: each row breaks one rule."""
+
+from __future__ import annotations
+
+from .case import Body, Case
+
+CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
+NEWEST = "anthropic.claude-opus-4-6-v1:0"
+LLAMA = "meta.llama3-1-70b-instruct-v1:0"
+MISTRAL = "mistral.mistral-large-2407-v1:0"
+NOVA = "amazon.nova-pro-v1:0"
+PALMYRA = "us.writer.palmyra-x5-v1:0"
+PROMPT = "arn:aws:bedrock:us-east-1:123456789012:prompt/ABCDEFGHIJ:1"
+
+TEXT: Body = {"text": "t"}
+IMAGE: Body = {"image": {"format": "png", "source": {"bytes": "AA=="}}}
+DOCUMENT: Body = {"document": {"name": "d", "source": {"text": "t"}}}
+SPEC: Body = {"name": "f", "inputSchema": {"json": {"type": "object"}}}
+TOOLS: Body = {"tools": [{"toolSpec": SPEC}]}
+LONG = "c" * 65
+ON: Body = {"additionalModelRequestFields": {"thinking": {"type": "enabled", "budget_tokens": 1024}}}
+ADAPTIVE: Body = {"additionalModelRequestFields": {"thinking": {"type": "adaptive"}}}
+OFF: Body = {"additionalModelRequestFields": {"thinking": {"type": "disabled"}}}
+
+
+def user(*blocks: object) -> Body:
+    return {"role": "user", "content": list(blocks)}
+
+
+def assistant(*blocks: object) -> Body:
+    return {"role": "assistant", "content": list(blocks)}
+
+
+def use(call_id: object = "abcdefgh1", **more: object) -> Body:
+    return {"toolUse": {"toolUseId": call_id, "name": "f", "input": {}, **more}}
+
+
+def result(call_id: object = "abcdefgh1", **more: object) -> Body:
+    return {"toolResult": {"toolUseId": call_id, "content": [TEXT], **more}}
+
+
+def thinks(**said: object) -> Body:
+    return {"reasoningContent": {"reasoningText": {"text": "x", **said}}}
+
+
+def body(*messages: object, **more: object) -> Body:
+    return {"messages": [Q, *messages], "toolConfig": TOOLS, **more}
+
+
+def asks(*calls: object) -> Body:
+    """A body with these calls and a result for each of the one that is lawful."""
+    return body(assistant(*calls), user(result()))
+
+
+def chooses(**choice: object) -> Body:
+    return body(toolConfig={**TOOLS, "toolChoice": choice})
+
+
+def declares(**spec: object) -> Body:
+    return body(toolConfig={"tools": [{"toolSpec": {**SPEC, **spec}}]})
+
+
+def without(block: Body, *keys: str) -> Body:
+    ((name, data),) = block.items()
+    assert isinstance(data, dict)
+    return {name: {key: value for key, value in data.items() if key not in keys}}
+
+
+Q = user(TEXT)
+A = assistant(TEXT)
+OK = body(assistant(use()), user(result()))
+SIGNED = thinks(signature="EqQBCgIYAhIM")
+SEALED: Body = {"reasoningContent": {"redactedContent": "AA=="}}
+SERVED: Body = {
+    "toolUse": {"toolUseId": "s1", "name": "nova_grounding", "input": {}, "type": "server_tool_use"},
+}
+GROUND: Body = {"toolResult": {"toolUseId": "s1", "content": [TEXT], "type": "nova_grounding_result"}}
+BARE: Body = {key: value for key, value in OK.items() if key != "toolConfig"}
+
+
+def ids(call_id: object) -> Body:
+    return body(assistant(use(call_id)), user(result(call_id)))
+
+
+BOTH = ("messages[1].content[0].toolUse.toolUseId", "messages[2].content[0].toolResult.toolUseId")
+CALL = "messages[1].content[0].toolUse"
+RESULT = "messages[2].content[0].toolResult"
+
+CASES = (
+    Case("BED-01", "a pipe", ids("a|b"), ids("functions.f:0"), BOTH),
+    Case("BED-01", "too long", ids(LONG), ids(LONG[1:]), BOTH),
+    Case("BED-01", "empty", ids(""), OK, BOTH),
+    Case("BED-01", "a line break", ids("a\n"), OK, BOTH),
+    Case("BED-01", "a number", ids(1), OK, BOTH),
+    Case("BED-01", "a pipe, Claude", ids("a|b"), ids("a-b"), BOTH, model=CLAUDE),
+    Case(
+        "BED-01",
+        "missing",
+        body(assistant(use(), without(use(), "toolUseId")), user(result())),
+        OK,
+        ("messages[1].content[1].toolUse.toolUseId",),
+    ),
+    Case("ANT-01", "Kimi's id to Claude", ids("functions.f:0"), ids("call_any-1"), BOTH, model=CLAUDE),
+    Case("MIS-01", "an id to Mistral", ids("tooluse_1"), ids("a1b2c3d4e"), BOTH, model=MISTRAL),
+    Case(
+        "ANT-03",
+        "an id of an earlier turn",
+        body(assistant(use()), user(result()), assistant(use()), user(result())),
+        body(assistant(use()), user(result()), assistant(use("b")), user(result("b"))),
+        ("messages[3].content[0].toolUse.toolUseId",),
+        model=CLAUDE,
+    ),
+    Case(
+        "BED-02", "a dot, declared", declares(name="a.b"), declares(name="a-b"), ("toolConfig.tools[0].toolSpec.name",)
+    ),
+    Case("BED-02", "too long, replayed", asks(use(name=LONG)), asks(use(name=LONG[1:])), (f"{CALL}.name",)),
+    Case("BED-02", "missing, replayed", asks(without(use(), "name")), OK, (f"{CALL}.name",)),
+    Case(
+        "BED-02",
+        "chosen",
+        chooses(tool={"name": "a b"}),
+        chooses(tool={"name": "f"}),
+        ("toolConfig.toolChoice.tool.name",),
+    ),
+    Case(
+        "BED-02",
+        "a tool of the service",
+        body(toolConfig={"tools": [{"systemTool": {"name": ""}}]}),
+        body(toolConfig={"tools": [{"systemTool": {"name": "nova_grounding"}}]}),
+        ("toolConfig.tools[0].systemTool.name",),
+    ),
+    Case("BED-03", "calls without tools", BARE, OK, ("toolConfig",)),
+    Case("BED-04", "no result", body(assistant(use()), user(TEXT)), OK, (CALL,)),
+    Case("BED-04", "at the end", body(assistant(use())), OK, (CALL,)),
+    Case(
+        "BED-04",
+        "one of two",
+        body(assistant(use(), use("b")), user(result())),
+        body(assistant(use(), use("b")), user(result("b"), result())),
+        ("messages[1].content[1].toolUse",),
+    ),
+    Case("BED-04", "in a user message", body(A, user(use())), OK, ("messages[2].content[0].toolUse",)),
+    Case("BED-05", "nothing asked", body(A, user(result())), OK, (RESULT,)),
+    Case(
+        "BED-05",
+        "twice",
+        body(assistant(use()), user(result(), result())),
+        OK,
+        ("messages[2].content[1].toolResult",),
+    ),
+    Case(
+        "BED-05",
+        "an older turn's",
+        body(assistant(use()), user(result()), A, user(result())),
+        body(assistant(use()), user(result()), A, user(TEXT)),
+        ("messages[4].content[0].toolResult",),
+    ),
+    Case(
+        "BED-05",
+        "in an assistant message",
+        body(assistant(use()), user(result()), assistant(result())),
+        body(assistant(SERVED, GROUND, TEXT), user(TEXT)),
+        ("messages[3].content[0].toolResult",),
+    ),
+    Case("BED-06", "the assistant first", {"messages": [A, Q]}, body(), ("messages[0]",)),
+    Case("BED-06", "the assistant first, Nova", {"messages": [A, Q]}, body(), ("messages[0]",), model=NOVA),
+    Case("BED-06", "no message", {"messages": []}, {"modelId": PROMPT}, ("messages",)),
+    Case("BED-06", "none at all", {}, {"modelId": PROMPT, "promptVariables": {"a": {"text": "b"}}}, ("messages",)),
+    Case("BED-06", "no message, Claude", {}, {"messages": [A, Q]}, ("messages",), model=CLAUDE),
+    Case(
+        "BED-07",
+        "text, Llama",
+        body(assistant(use()), user(result(), TEXT)),
+        OK,
+        ("messages[2].content[1].text",),
+        model=LLAMA,
+    ),
+    Case(
+        "BED-07",
+        "an image, Mistral",
+        body(assistant(use()), user(IMAGE, result())),
+        OK,
+        ("messages[2].content[0].image",),
+        model=MISTRAL,
+    ),
+    Case(
+        "BED-07",
+        "a document, Claude",
+        body(assistant(use()), user(result(), DOCUMENT)),
+        body(assistant(use()), user(result(content=[DOCUMENT]), TEXT)),
+        ("messages[2].content[1].document",),
+        model=CLAUDE,
+    ),
+    Case("BED-08", "empty text", body(A, user(TEXT, {"text": ""})), body(A, Q), ("messages[2].content[1].text",)),
+    Case("BED-08", "empty content", body(assistant(), Q), body(A, Q), ("messages[1].content",)),
+    Case(
+        "BED-08",
+        "empty text in a result",
+        body(assistant(use()), user(result(content=[{"text": ""}]))),
+        OK,
+        (f"{RESULT}.content[0].text",),
+    ),
+    Case("BED-08", "empty system text", body(system=[{"text": ""}]), body(system=[TEXT]), ("system[0].text",)),
+    Case(
+        "BED-08", "blank text", body(A, user(TEXT, {"text": " "})), body(A, Q), ("messages[2].content[1].text",), "risk"
+    ),
+    Case(
+        "BED-08",
+        "blank message, Nova",
+        body(A, user({"text": "\n"})),
+        OK,
+        ("messages[2].content[0].text",),
+        "risk",
+        NOVA,
+    ),
+    Case(
+        "BED-08",
+        "blank message, Claude",
+        body(A, user({"text": "\n"})),
+        OK,
+        ("messages[2].content[0].text",),
+        model=CLAUDE,
+    ),
+    Case(
+        "BED-08",
+        "a result of nothing",
+        body(assistant(use()), user(result(content=[]))),
+        OK,
+        (f"{RESULT}.content",),
+        "risk",
+    ),
+    Case("BED-09", "input is a string", asks(use(input="{}")), asks(use(input={"a": "{}"})), (f"{CALL}.input",)),
+    Case("BED-09", "input is null", asks(use(input=None)), OK, (f"{CALL}.input",)),
+    Case("BED-09", "no input", asks(without(use(), "input")), OK, (f"{CALL}.input",)),
+    Case(
+        "BED-09",
+        "the result's content is a string",
+        body(assistant(use()), user(result(content="x"))),
+        OK,
+        (f"{RESULT}.content",),
+    ),
+    Case(
+        "BED-09",
+        "what a result can't hold",
+        body(assistant(use()), user(result(content=[{"audio": {}}]))),
+        body(assistant(use()), user(result(content=[{"json": [1]}, IMAGE, DOCUMENT]))),
+        (f"{RESULT}.content[0].audio",),
+    ),
+    Case(
+        "BED-09",
+        "status",
+        body(assistant(use()), user(result(status="failed"))),
+        body(assistant(use()), user(result(status="error"))),
+        (f"{RESULT}.status",),
+    ),
+    Case(
+        "BED-09",
+        "status, Palmyra",
+        body(assistant(use()), user(result(status="error"))),
+        OK,
+        (f"{RESULT}.status",),
+        model=PALMYRA,
+    ),
+    Case("BED-09", "tool choice none", chooses(none={}), chooses(auto={}), ("toolConfig.toolChoice.none",)),
+    Case("BED-09", "two tool choices", chooses(auto={}, any={}), chooses(any={}), ("toolConfig.toolChoice",)),
+    Case("BED-09", "no tools", body(toolConfig={"tools": []}), body(), ("toolConfig.tools",)),
+    Case(
+        "BED-09",
+        "a schema that is none",
+        declares(inputSchema={"json": "{}"}),
+        body(),
+        ("toolConfig.tools[0].toolSpec.inputSchema.json",),
+    ),
+    Case("BED-09", "content is a string", body(A, {"role": "user", "content": "q"}), OK, ("messages[2].content",)),
+    Case("BED-09", "two things in one block", body(A, user({**TEXT, **IMAGE})), OK, ("messages[2].content[0]",)),
+    Case("BED-09", "an empty block", body(A, user(TEXT, {})), OK, ("messages[2].content[1]",)),
+    Case("BED-09", "no object", body(A, user(TEXT, "q")), OK, ("messages[2].content[1]",)),
+    Case("BED-09", "a foreign key", body(temperature=1), body(inferenceConfig={"temperature": 1}), ("temperature",)),
+    Case("BED-09", "too hot", body(inferenceConfig={"temperature": 2}), body(), ("inferenceConfig.temperature",)),
+    Case("BED-09", "messages", {"messages": {}}, body(), ("messages",)),
+    Case(
+        "BED-09",
+        "a model that is none",
+        body(modelId="a b"),
+        body(modelId="amazon.nova-pro-v1:0"),
+        ("modelId",),
+    ),
+    Case(
+        "BED-09",
+        "extra fields",
+        body(additionalModelRequestFields="{}"),
+        body(additionalModelRequestFields={"top_k": 1}),
+        ("additionalModelRequestFields",),
+    ),
+    Case("BED-10", "an unknown role", body(A, {"role": "tool", "content": [TEXT]}), OK, ("messages[2].role",)),
+    Case("BED-10", "no role", body(A, {"content": [TEXT]}), OK, ("messages[2].role",)),
+    Case(
+        "BED-10", "system", body(A, {"role": "system", "content": [TEXT]}, Q), body(A, Q), ("messages[2].role",), "risk"
+    ),
+    Case("BED-10", "the user twice", body(Q), body(A, Q), ("messages[1]",), model=LLAMA),
+    Case("BED-10", "the assistant twice", body(A, A, Q), body(A, Q), ("messages[2]",)),
+    Case("BED-10", "twice, Claude", body(Q), body(A, Q), ("messages[1]",), "risk", CLAUDE),
+    Case(
+        "BED-11",
+        "reasoning that is text",
+        body(assistant({"reasoningContent": {"reasoningText": "x"}}, TEXT), Q),
+        body(assistant(thinks(), TEXT), Q),
+        ("messages[1].content[0].reasoningContent.reasoningText",),
+    ),
+    Case(
+        "BED-11",
+        "no text",
+        body(assistant({"reasoningContent": {"reasoningText": {"signature": "s"}}}, TEXT), Q),
+        body(assistant(SEALED, TEXT), Q),
+        ("messages[1].content[0].reasoningContent.reasoningText.text",),
+    ),
+    Case(
+        "BED-11",
+        "both",
+        body(assistant({"reasoningContent": {"reasoningText": {"text": "x"}, "redactedContent": "AA=="}}, TEXT), Q),
+        OK,
+        ("messages[1].content[0].reasoningContent",),
+    ),
+    Case("BED-11", "the user's", body(A, user(SIGNED, TEXT)), OK, ("messages[2].content[0].reasoningContent",)),
+    Case(
+        "BED-11",
+        "the user's, Claude",
+        body(A, user(SIGNED, TEXT)),
+        OK,
+        ("messages[2].content[0].reasoningContent",),
+        model=CLAUDE,
+    ),
+    Case("ANT-22", "prefill", body(A), body(A, Q), ("messages[1]",), model=NEWEST),
+    Case("ANT-22", "prefill while thinking", body(A, **ON), body(A), ("messages[1]",), model=CLAUDE),
+    Case(
+        "ANT-23",
+        "white space at the end",
+        body(assistant({"text": "a "})),
+        body(A),
+        ("messages[1].content[0].text",),
+        model=CLAUDE,
+    ),
+    Case(
+        "ANT-24",
+        "a loop without thinking",
+        body(assistant(use()), user(result()), **ON),
+        body(assistant(SIGNED, use()), user(result()), **ON),
+        (CALL,),
+        model=CLAUDE,
+    ),
+    Case(
+        "ANT-24",
+        "by its older name",
+        body(
+            assistant(TEXT, use()),
+            user(result()),
+            additionalModelRequestFields={"reasoning_config": {"type": "enabled", "budget_tokens": 1024}},
+        ),
+        body(assistant(SEALED, use()), user(result()), **ON),
+        ("messages[1].content[0].text",),
+        model="anthropic.claude-3-7-sonnet-20250219-v1:0",
+    ),
+    Case(
+        "ANT-26",
+        "no signature",
+        body(assistant(thinks(), TEXT), Q),
+        body(assistant(SIGNED, TEXT), Q),
+        ("messages[1].content[0].reasoningContent.reasoningText.signature",),
+        model=CLAUDE,
+    ),
+    Case(
+        "ANT-26",
+        "no signature of Claude",
+        body(assistant(thinks(signature="?"), TEXT), Q),
+        body(assistant(SIGNED, TEXT), Q),
+        ("messages[1].content[0].reasoningContent.reasoningText.signature",),
+        "risk",
+        CLAUDE,
+    ),
+    Case(
+        "ANT-27",
+        "thinking at the end",
+        body(assistant(SIGNED, TEXT), **OFF),
+        body(A, **OFF),
+        ("messages[1].content[0].reasoningContent.reasoningText",),
+        model=CLAUDE,
+    ),
+    Case(
+        "ANT-30",
+        "forced while thinking",
+        {**chooses(any={}), **ON},
+        {**chooses(auto={}), **ON},
+        ("toolConfig.toolChoice",),
+        model=CLAUDE,
+    ),
+    Case(
+        "ANT-30",
+        "forced while adaptive",
+        {**chooses(tool={"name": "f"}), **ADAPTIVE},
+        {**chooses(auto={}), **ADAPTIVE},
+        ("toolConfig.toolChoice",),
+        "risk",
+        NEWEST,
+    ),
+    Case(
+        "ANT-31",
+        "redacted to nothing",
+        body(assistant({"reasoningContent": {"redactedContent": ""}}, TEXT), Q),
+        body(assistant(SEALED, TEXT), Q),
+        ("messages[1].content[0].reasoningContent.redactedContent",),
+        model=CLAUDE,
+    ),
+)

@@ -1,0 +1,121 @@
+"""Values drawn from a form, and what can be done to them so that they may have it no longer."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any
+
+from hypothesis import strategies as st
+
+from segue.conformance.form import Form
+
+# Strings that match one or the other of the patterns and bounds; those that do not are damage.
+STRINGS = (
+    *("a", "abcdefgh1", "tooluse_1-x", "functions.f:0", "b" * 64, "s3://bucket/key", "123456789012", "DRAFT", "7"),
+    *("amazon.nova-pro-v1:0", "arn:aws:bedrock:us-east-1:123456789012:guardrail/abc", "x y", "é", "a\n", "", "b" * 65),
+    *("b" * 257, "b" * 2049, "s3://"),
+)
+_DOCUMENTS: tuple[Any, ...] = ({}, {"type": "object"}, [1, {"a": None}], "t", 1, 0.5, True, None)
+_JUNK: tuple[Any, ...] = (
+    None,
+    True,
+    0,
+    -1,
+    1,
+    2,
+    1.5,
+    [],
+    {},
+    [None],
+    ["a"],
+    {"text": "t"},
+    {"type": "text"},
+    *STRINGS,
+)
+
+
+def _fits(form: Form, text: str) -> bool:
+    sized = (form.least or 0) <= len(text) <= (form.most if form.most is not None else len(text))
+    return sized and (not form.pattern or re.fullmatch(form.pattern, text) is not None)
+
+
+@st.composite
+def value_of(draw: st.DrawFn, form: Form) -> Any:
+    """A value that has the form."""
+    if form.null and draw(st.integers(0, 3)) == 0:
+        return None
+    if form.either:
+        return draw(value_of(draw(st.sampled_from(form.either))))
+    least, most = form.least or 0, form.most
+    match form.kind:
+        case "string" | "bytes":
+            return draw(st.sampled_from(form.values or [text for text in STRINGS if _fits(form, text)]))
+        case "integer":
+            return draw(st.integers(int(least), int(most) if most is not None else 9))
+        case "number":
+            return draw(st.sampled_from([least, 1, 0.5]))
+        case "boolean":
+            return draw(st.booleans())
+        case "any":
+            return copy.deepcopy(draw(st.sampled_from(_DOCUMENTS)))
+        case "list":
+            size = draw(st.integers(int(least), int(least) + 2))
+            return [draw(value_of(form.each or Form(kind="any"))) for _ in range(size)]
+        case "map":
+            keys = draw(st.sets(st.sampled_from(["a", "b"]), min_size=int(least)))
+            return {key: draw(value_of(form.each or Form(kind="any"))) for key in sorted(keys)}
+        case "object":
+            return draw(_members(form))
+
+
+@st.composite
+def _members(draw: st.DrawFn, form: Form) -> dict[str, Any]:
+    known = form.members
+    if form.by:
+        choice = draw(st.sampled_from(sorted(form.choices)))
+        return {form.by: choice, **draw(value_of(form.choices[choice]))}
+    if form.union:
+        given = [draw(st.sampled_from(sorted(known)))]
+    else:
+        others = sorted(known.keys() - set(form.needs))
+        given = [*form.needs, *sorted(draw(st.sets(st.sampled_from(others), max_size=3)) if others else ())]
+    return {name: draw(value_of(known[name])) for name in given}
+
+
+def _places(value: Any) -> list[tuple[Any, Any]]:
+    """Every container with each of its keys or indexes."""
+    places: list[tuple[Any, Any]] = []
+    waiting = [value]
+    while waiting:
+        holder = waiting.pop()
+        steps = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
+        places += [(holder, step) for step in steps]
+        waiting += [holder[step] for step in steps if isinstance(holder[step], dict | list)]
+    return places
+
+
+@st.composite
+def damaged(draw: st.DrawFn, form: Form, names: tuple[str, ...]) -> dict[str, Any]:
+    """A value of the form with up to two things done to it. `names` are keys that may turn up anywhere."""
+    value = copy.deepcopy(draw(value_of(form)))
+    for _ in range(draw(st.integers(0, 2))):
+        places = _places(value)
+        if not places:
+            break
+        holder, step = places[draw(st.integers(0, len(places) - 1))]
+        junk = copy.deepcopy(draw(st.sampled_from(_JUNK)))
+        match draw(st.sampled_from(["replace", "drop", "add", "another"])):
+            case "replace":
+                holder[step] = junk
+            case "drop":
+                del holder[step]
+            case "add" if isinstance(holder, dict):
+                holder[draw(st.sampled_from(names))] = junk
+            case "add":
+                holder.append(junk)
+            case _:
+                other, there = places[draw(st.integers(0, len(places) - 1))]
+                if there in (other if isinstance(other, dict) else range(len(other))):
+                    holder[step] = copy.deepcopy(other[there])
+    return value

@@ -1,0 +1,140 @@
+"""One value of a body replaced by another: an `InputError`, or a body that the judge takes. Nothing else is raised."""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import segue
+from segue.conformance import judge
+from tests.budget import SOAK
+from tests.conversations.build import Case
+from tests.conversations.table import CASES
+
+VALUES: tuple[Any, ...] = (None, 5, -1, True, "", [], {}, "x")
+TARGETS = tuple(row.name for row in segue.formats())
+EACH = 2000 if SOAK else 100
+"""How many places are tried in the bodies of one API."""
+
+Path = tuple[str | int, ...]
+
+
+def _places(value: Any, path: Path = ()) -> Iterator[Path]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in inner:
+        yield (*path, key)
+        yield from _places(item, (*path, key))
+
+
+def _with(body: Any, path: Path, value: Any) -> Any:
+    changed = copy.deepcopy(body)
+    place = changed
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    return changed
+
+
+def mutants(source: str, seed: int, count: int) -> Iterator[tuple[Case, Path, Any, Any]]:
+    """The case, the place, the value that was put there, and the body."""
+    chance = random.Random(f"{source} {seed}")
+    cases = [case for case in CASES if case.source == source]
+    for _ in range(count):
+        case = chance.choice(cases)
+        path = chance.choice([*_places(case.body)])
+        value = chance.choice(VALUES)
+        yield case, path, value, _with(case.body, path, value)
+
+
+def rejects(body: Any, api: str) -> list[str]:
+    return [f"{found.rule} {found.path}: {found.message}" for found in judge(body, api) if found.severity == "reject"]
+
+
+def _search(**changes: Any) -> Any:
+    found = {"type": "web_search_result", "url": "https://a.example", "title": "A", "encrypted_content": "RU5D"}
+    result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [found]}
+    for key, value in changes.items():
+        (result if key in result else found)[key] = value
+    use = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "q"}}
+    messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": [use, result]}]
+    return {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": [*messages, {"role": "user", "content": "on"}]}
+
+
+def _tooled(**changes: Any) -> Any:
+    messages = [{"role": "user", "content": "a"}]
+    return {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": messages, "tools": [{**changes}]}
+
+
+@pytest.mark.parametrize(
+    ("api", "body", "path"),
+    [
+        ("anthropic", _tooled(type="bash_20250124", name=[]), "tools[0].name"),
+        ("anthropic", _tooled(type=5, name="bash"), "tools[0].type"),
+        ("anthropic", _search(tool_use_id=None), "messages[1].content[1].tool_use_id"),
+        ("anthropic", _search(tool_use_id=""), "messages[1].content[1].tool_use_id"),
+        ("anthropic", _search(encrypted_content=-1), "messages[1].content[1].content[0].encrypted_content"),
+        (
+            "gemini",
+            {
+                "contents": [{"role": "user", "parts": [{"text": "a"}]}],
+                "toolConfig": {"functionCallingConfig": {"mode": True}},
+            },
+            "toolConfig.functionCallingConfig.mode",
+        ),
+        ("deepseek", {"messages": [{"role": "user", "content": "a"}], "tool_choice": True}, "tool_choice"),
+        ("openai-chat", {"messages": [{"role": "user", "content": "a"}], "reasoning_effort": 5}, "reasoning_effort"),
+    ],
+)
+def test_the_place_of_a_wrong_value_is_named(api: str, body: Any, path: str) -> None:
+    with pytest.raises(segue.InputError) as raised:
+        segue.convert(body, source=api, target=api)
+    assert raised.value.path == path
+    with pytest.raises(segue.InputError):
+        segue.repair(body, api)
+
+
+def test_a_budget_below_nothing_is_no_reasoning() -> None:
+    body = {"messages": [{"role": "user", "content": "a"}], "enable_thinking": True, "thinking_budget": -1}
+    for model in ("gpt-5.1", "gpt-5", None):
+        made = segue.convert(body, source="qwen", target="openai-responses", model=model).body
+        assert made.get("reasoning", {}).get("effort") in ("none", None)
+
+
+def test_a_search_as_the_server_gave_it_stays() -> None:
+    assert not segue.repair(_search(), "anthropic").changes
+
+
+def test_a_results_name_that_is_none_is_mended() -> None:
+    call = {"id": "abcdefghi", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "abcdefghi", "name": -1, "content": "r"},
+    ]
+    made = segue.repair({"model": "mistral-large-latest", "messages": messages}, "mistral").body
+    assert made["messages"][2]["name"] == "f"
+    assert segue.check(made, "mistral")
+
+
+@pytest.mark.parametrize("source", TARGETS)
+def test_a_wrong_value_is_named_or_mended(source: str) -> None:
+    found: list[str] = []
+    for case, path, value, body in mutants(source, 0, EACH):
+        where = f"{case.name} {path} {value!r}"
+        for target in TARGETS:
+            try:
+                made = segue.convert(body, source=source, target=target).body
+            except segue.InputError:
+                continue
+            found += [f"{where} → {target}: {reject}" for reject in rejects(made, target)]
+        try:
+            segue.check(body, source)
+            made = segue.repair(body, source).body
+        except segue.InputError:
+            continue
+        found += [f"{where} repaired: {reject}" for reject in rejects(made, source)]
+    assert not found, "\n".join(found)

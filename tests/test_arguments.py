@@ -1,0 +1,71 @@
+"""Arguments of a wrong type: an `InputError` that names the argument, whichever function was called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import segue
+
+BODY = {"model": "gpt-4o", "messages": [{"role": "user", "content": "a"}]}
+WRONG: tuple[Any, ...] = (5, [], ["anthropic"], b"anthropic", {})
+
+
+def _convert(argument: str) -> Callable[[Any], Any]:
+    return lambda value: segue.convert(BODY, **{"target": "openai-chat", argument: value})
+
+
+def _render(value: Any, **given: Any) -> Any:
+    chat = segue.Conversation()
+    chat.add_user("a")
+    return chat.render(value, **given)
+
+
+CALLS: list[tuple[str, Callable[[Any], Any]]] = [
+    *((name, _convert(name)) for name in ("target", "source", "model", "profile", "tool_format", "fetch")),
+    *((name, _convert(name)) for name in ("ids", "reasoning", "hosted", "pending", "orphans")),
+    ("api", lambda value: segue.check(BODY, value)),
+    ("model", lambda value: segue.check(BODY, "openai-chat", model=value)),
+    ("profile", lambda value: segue.check(BODY, "openai-chat", profile=value)),
+    ("api", lambda value: segue.repair(BODY, value)),
+    ("model", lambda value: segue.repair(BODY, "openai-chat", model=value)),
+    ("profile", lambda value: segue.repair(BODY, "openai-chat", profile=value)),
+    ("model", segue.detect),
+    ("target", lambda value: segue.convert_tools([], target=value)),
+    ("source", lambda value: segue.convert_tools([], target="kimi", source=value)),
+    ("model", lambda value: segue.convert_tools([], target="kimi", model=value)),
+    ("target", _render),
+    ("model", lambda value: _render("kimi", model=value)),
+    ("tool_format", lambda value: _render("kimi", tool_format=value)),
+    ("source", lambda value: segue.Conversation.from_body(BODY, source=value)),
+]
+
+
+@pytest.mark.parametrize("value", WRONG, ids=repr)
+@pytest.mark.parametrize(("argument", "call"), CALLS)
+def test_a_wrong_argument_is_named(argument: str, call: Callable[[Any], Any], value: Any) -> None:
+    with pytest.raises(segue.InputError) as raised:
+        call(value)
+    assert raised.value.path == argument
+
+
+def test_none_is_no_model_name() -> None:
+    with pytest.raises(segue.InputError):
+        segue.detect(None)  # pyright: ignore[reportArgumentType]
+
+
+def test_an_unknown_profile_is_told_in_the_same_words_everywhere() -> None:
+    told: list[str] = []
+    for call in (
+        segue.repair,
+        segue.check,
+        lambda body, api, profile: segue.convert(body, target=api, profile=profile),
+    ):
+        for api in ("openai-chat", "kimi"):
+            with pytest.raises(segue.InputError) as raised:
+                call(BODY, api, profile="lighthouse")
+            told.append(str(raised.value))
+    assert len(set(told)) == 2
+    assert "vllm" in told[0]

@@ -1,0 +1,146 @@
+"""What users are told: which thing, where, and in words that help."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import segue
+from tests.cli.process import run
+
+USER = {"role": "user", "content": "a"}
+
+
+def _messages(converted: segue.Converted) -> list[str]:
+    return [finding.message for finding in converted.report.findings]
+
+
+def _refused(body: Any, **wishes: Any) -> str:
+    with pytest.raises(segue.InputError) as raised:
+        segue.convert(body, **{"target": "anthropic", **wishes})
+    return str(raised.value)
+
+
+def _calling(arguments: str) -> dict[str, Any]:
+    call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": arguments}}
+    result = {"role": "tool", "tool_call_id": "call_1", "content": "r"}
+    return {"messages": [USER, {"role": "assistant", "content": None, "tool_calls": [call]}, result]}
+
+
+def test_a_tool_that_is_left_out_is_named() -> None:
+    body = {"max_tokens": 9, "messages": [USER], "tools": [{"type": "bash_20250124", "name": "bash"}]}
+    for target in ("openai-chat", "openai-responses", "gemini"):
+        assert any("bash" in message for message in _messages(segue.convert(body, source="anthropic", target=target)))
+
+
+def test_a_document_that_can_t_be_said_is_named() -> None:
+    source = {"type": "url", "url": "https://a.example/report.pdf"}
+    body = {"max_tokens": 9, "messages": [{"role": "user", "content": [{"type": "document", "source": source}]}]}
+    assert any(
+        "report.pdf" in message for message in _messages(segue.convert(body, target="deepseek", source="anthropic"))
+    )
+
+
+def test_no_known_body() -> None:
+    assert _refused({"model": "x"}).startswith("no `messages`, `input` or `contents`: ")
+    ended = run("convert", "--to", "kimi", stdin=b'{"model":"x"}')
+    assert ended.code == 2
+    assert "--from" in ended.err
+    assert "`source`" not in ended.err
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b'{"messages":[],\n "n": 1e999}', "not JSON: a number out of range at line 2, column 7"),
+        (b'{"messages":["1e999"],\n "n": [', "not JSON: it ends too early, at line 2, column 8"),
+        (b'{"a":\n' + b"[" * 600 + b"]" * 600 + b"}", "nested more than 500 levels deep at line 2, column 500"),
+    ],
+)
+def test_the_place_in_bad_json(data: bytes, expected: str) -> None:
+    assert _refused(data) == expected
+
+
+def test_the_place_of_a_value_that_is_nested_too_deep() -> None:
+    deep: Any = "x"
+    for _ in range(600):
+        deep = [deep]
+    assert _refused({"messages": [USER], "metadata": deep}).startswith("metadata[0][0]")
+
+
+def test_a_tool_format_that_does_not_fit() -> None:
+    told = _refused({"messages": [USER]}, tool_format="gemini")
+    assert told == "tool_format: anthropic does not take the tool format 'gemini'; it takes anthropic"
+
+
+def test_a_signature_that_is_damaged_is_said_to_be() -> None:
+    parts = [{"text": "Hm.", "thought": True, "thoughtSignature": "not base64!"}, {"text": "A."}]
+    contents = [{"role": "user", "parts": [{"text": "a"}]}, {"role": "model", "parts": parts}]
+    contents.append({"role": "user", "parts": [{"text": "b"}]})
+    made = segue.convert({"contents": contents}, source="gemini", target="gemini", model="gemini-2.5-pro")
+    (message,) = [finding.message for finding in made.report.of("reasoning")]
+    assert "signature" in message
+
+
+def test_half_a_character_is_something_to_repair() -> None:
+    body = b'{"model":"gpt-4.1","messages":[{"role":"user","content":"\\ud83d"}]}'
+    ended = run("repair", "--api", "openai-chat", stdin=body)
+    assert "nothing else to repair" in ended.err
+    lawful = json.dumps({"messages": [USER]}).encode()
+    assert "nothing else" not in run("repair", "--api", "openai-chat", stdin=lawful).err
+
+
+def test_an_id_that_could_not_stay_is_a_finding_at_home() -> None:
+    body = _calling("{}")
+    body["messages"] += body["messages"][1:]
+    for call in body["messages"][1]["tool_calls"]:
+        call["id"] = body["messages"][2]["tool_call_id"] = "x" * 80
+    repaired = segue.repair(body, "openai-chat")
+    changed = [change for change in repaired.changes if change.path.endswith(("].id", "tool_call_id"))]
+    assert changed
+    assert any(line.startswith("# the id 'xxx") for line in str(repaired).splitlines())
+    assert segue.convert(body, source="openai-chat", target="openai-chat").report.of("id")
+    assert not segue.convert(_calling("{}"), source="openai-chat", target="openai-chat").report.of("id")
+
+
+@pytest.mark.parametrize(
+    "form", [json.dumps, lambda body: json.dumps(body).encode(), dict], ids=["text", "bytes", "dict"]
+)
+@pytest.mark.parametrize("arguments", ['{"q":"a","q":"b"}', '{"q" : 1,"q":2}', '{"a":[{"q":1,"q":2}]}'])
+def test_a_key_twice_in_arguments_is_told(arguments: str, form: Any) -> None:
+    for target in ("openai-responses", "anthropic"):
+        made = segue.convert(form(_calling(arguments)), source="openai-chat", target=target)
+        (finding,) = made.report.of("argument")
+        assert "'q'" in finding.message
+    home = segue.convert(form(_calling(arguments)), source="openai-chat", target="openai-chat")
+    assert home.body["messages"][1]["tool_calls"][0]["function"]["arguments"] == arguments
+    assert not home.report.of("argument")
+
+
+@pytest.mark.parametrize("arguments", ['{"q":"a \\":b"}', '{"q":{"q":1}}', '{"a":[{"q":1},{"q":2}]}', '{"q": 1.10}'])
+def test_keys_that_only_look_repeated_are_not(arguments: str) -> None:
+    made = segue.convert(_calling(arguments), source="openai-chat", target="openai-responses")
+    assert not made.report.of("argument")
+
+
+@pytest.mark.parametrize(
+    ("api", "body"),
+    [
+        ("openai-chat", b'{"messages":[{"role":"user","content":"a"}],"messages":[{"role":"user","content":"b"}]}'),
+        ("openai-responses", b'{"input":"a","model":"gpt-5","input":"b"}'),
+        ("gemini", b'{"contents":[],"contents":[{"role":"user","parts":[{"text":"a"}]}]}'),
+    ],
+)
+def test_a_conversation_that_stands_twice_is_refused(api: str, body: bytes) -> None:
+    for given in (body, body.decode()):
+        for call in (segue.check, segue.repair, lambda data, api: segue.convert(data, target="kimi", source=api)):
+            with pytest.raises(segue.InputError, match="stands twice"):
+                call(given, api)
+
+
+def test_a_key_of_that_name_elsewhere_is_no_harm() -> None:
+    schema = {"type": "object", "properties": {"messages": {"type": "string"}}}
+    tool = {"type": "function", "function": {"name": "messages", "parameters": schema}}
+    assert segue.convert(json.dumps({"messages": [USER], "tools": [tool]}), target="kimi").body

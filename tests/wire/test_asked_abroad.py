@@ -1,0 +1,444 @@
+"""What a request asks for beside its messages, said to another API: through `segue.convert`, body in and body out.
+
+Each case names what the target would refuse, or what would be lost without a word in the report.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import segue
+from segue.canonical.jsontext import write
+from segue.carry import Asked, carry
+from segue.express import express
+from segue.render.demands import TEXTS
+from segue.wire.registry import WIRES
+
+OBJECT = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
+SCHEMA = {"type": "json_schema", "json_schema": {"name": "n", "strict": True, "schema": OBJECT}}
+JSON = {"type": "json_object"}
+PDF = "JVBERi0xLjQK"
+WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
+TARGETS = ("openai-chat", "openai-responses", "anthropic", "gemini", "mistral", "kimi", "deepseek", "qwen")
+
+
+def chat(*words: dict[str, Any] | str, **more: Any) -> dict[str, Any]:
+    messages = [{"role": "user", "content": word} if isinstance(word, str) else word for word in words or ("hi",)]
+    return {"model": "gpt-4.1", "messages": messages, **more}
+
+
+def claude(**more: Any) -> dict[str, Any]:
+    return {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 4096,
+        "system": "s",
+        "messages": [{"role": "user", "content": "hi"}],
+        **more,
+    }
+
+
+def gemini(**config: Any) -> dict[str, Any]:
+    return {"contents": [{"role": "user", "parts": [{"text": "hi"}]}], "generationConfig": config}
+
+
+def function(name: str = "f", **more: Any) -> dict[str, Any]:
+    return {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}, **more}}
+
+
+def told(made: segue.Converted, *kinds: Any) -> list[str]:
+    return [finding.message for finding in (made.report.of(*kinds) if kinds else made.report.findings)]
+
+
+# ---------------------------------------------------------------------------------------------------- the word «json»
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "qwen", "deepseek"])
+def test_json_is_asked_for_in_words_too(target: str) -> None:
+    made = segue.convert(gemini(responseMimeType="application/json"), target=target)
+    assert made.body["response_format"] == JSON
+    assert made.body["messages"][0] == {"role": "system", "content": "Answer in JSON."}
+    assert len(made.report.of("inserted")) == 1
+
+
+@pytest.mark.parametrize(
+    ("system", "words", "line"),
+    [
+        (None, "hi", True),
+        ("Be brief.", "hi", True),
+        ("Reply in JSON.", "hi", False),
+        (None, "as Json, please", False),
+    ],
+)
+def test_the_line_stands_behind_the_system_text_and_only_where_nobody_said_it(
+    system: str | None, words: str, line: bool
+) -> None:
+    messages = [{"role": "system", "content": system}] if system else []
+    made = segue.convert(chat(*messages, words, response_format=JSON), target="qwen", model="qwen-plus")
+    expected = "\n\n".join(filter(None, [system, TEXTS.json if line else None]))
+    said = [message["content"] for message in made.body["messages"] if message["role"] == "system"]
+    assert said == ([expected] if expected else [])
+
+
+def test_instructions_of_responses_do_not_count() -> None:
+    body = chat({"role": "system", "content": "Reply in JSON."}, "hi", response_format=JSON)
+    made = segue.convert(body, target="openai-responses").body
+    assert made["instructions"] == "Reply in JSON."
+    assert made["input"][0] == {"role": "developer", "content": TEXTS.json}
+    spoken = segue.convert(chat("json?", response_format=JSON), target="openai-responses").body
+    assert [item["role"] for item in spoken["input"]] == ["user"]
+
+
+def test_the_line_stays_when_the_word_is_said_later() -> None:
+    begun = chat("hi", {"role": "assistant", "content": "yes"}, response_format=JSON)
+    later = chat(*begun["messages"], "now as json", response_format=JSON)
+    first, second = (segue.convert(body, target="qwen", model="qwen-plus").body for body in (begun, later))
+    assert second["messages"][:3] == first["messages"][:3]
+
+
+def test_a_schema_that_can_not_be_asked_for_is_told() -> None:
+    made = segue.convert(chat(response_format=SCHEMA), target="deepseek", model="deepseek-chat")
+    line = made.body["messages"][0]["content"]
+    assert line.startswith("Answer in JSON that fits this schema: {")
+    assert '"required":["a"]' in line
+    assert made.body["response_format"] == JSON
+    assert [finding.subject for finding in made.report.of("adjusted")] == ["response_format"]
+    array = gemini(responseMimeType="application/json", responseSchema={"type": "ARRAY", "items": {"type": "STRING"}})
+    listed = segue.convert(array, target="deepseek", model="deepseek-chat").body
+    assert "response_format" not in listed
+    assert '"array"' in listed["messages"][0]["content"]
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "deepseek", "qwen"])
+def test_at_home_no_line_is_put_in(target: str) -> None:
+    body = {**chat(response_format=JSON), "model": WIRES[target].default_model}
+    assert segue.convert(body, target=target, source=target).body == body
+
+
+@pytest.mark.parametrize("first", ["hi", "json?"])
+@pytest.mark.parametrize("target", ["openai-responses", "qwen", "deepseek"])
+def test_the_express_lane_says_it_as_the_long_way_does(target: str, first: str) -> None:
+    reply = {"role": "assistant", "content": "a"}
+    other = "json?" if first == "hi" else "hi"
+    asked = Asked(target=WIRES[target], source=WIRES["openai-chat"])
+    for words in (other, first):
+        value = chat(words, reply, "more", response_format=JSON)
+        quick = express(write(value), asked, least=0)
+        assert quick is not None
+        long = carry(value, asked)
+        assert quick.data == write(long.said.body)
+        assert quick.report.findings == long.said.report.findings
+
+
+# --------------------------------------------------------------------------------------------------------- tool choice
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"), [("f", {"type": "function", "function": {"name": "f"}}), ("fg", "auto")]
+)
+def test_some_tool_is_asked_of_qwen_by_name_or_not_at_all(names: str, expected: Any) -> None:
+    body = chat(tools=[function(name) for name in names], tool_choice="required")
+    made = segue.convert(body, target="qwen", model="qwen-plus")
+    assert made.body["tool_choice"] == expected
+    assert [finding.subject for finding in made.report.of("adjusted")] == ["tool_choice"]
+    home = {**body, "model": "qwen-plus"}
+    assert segue.convert(home, target="qwen", source="qwen").body == home
+
+
+CHOICES = [
+    ("openai-chat", chat(tools=[function()], tool_choice={"type": "function", "function": {"name": "nope"}})),
+    ("openai-chat", chat(functions=[function()["function"]], function_call={"name": "nope"})),
+    (
+        "anthropic",
+        claude(tools=[{"name": "f", "input_schema": {"type": "object"}}], tool_choice={"type": "tool", "name": "nope"}),
+    ),
+    (
+        "anthropic",
+        claude(
+            tools=[
+                {"name": "f", "input_schema": {"type": "object"}},
+                {"type": "web_search_20250305", "name": "web_search"},
+            ],
+            tool_choice={"type": "tool", "name": "web_search"},
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("source", "body"), CHOICES)
+def test_a_tool_that_is_not_declared_is_not_forced(source: str, body: dict[str, Any], target: str) -> None:
+    if source == target:
+        return
+    made = segue.convert(body, target=target, source=source)
+    assert "tool_choice" not in made.body
+    assert "toolConfig" not in made.body
+    assert any("is not declared" in line for line in told(made, "adjusted"))
+
+
+# -------------------------------------------------------------------------------------------------------------- effort
+
+
+@pytest.mark.parametrize(
+    ("target", "model", "said"),
+    [
+        ("openai-chat", "gpt-5", {"reasoning_effort": "medium"}),
+        ("openai-responses", "gpt-5", {"reasoning": {"effort": "medium"}}),
+        ("deepseek", "deepseek-chat", {"reasoning_effort": "medium"}),
+    ],
+)
+def test_a_budget_that_becomes_an_effort_is_reported(target: str, model: str, said: dict[str, Any]) -> None:
+    body = claude(max_tokens=9000, thinking={"type": "enabled", "budget_tokens": 5000})
+    made = segue.convert(body, target=target, model=model)
+    assert said.items() <= made.body.items()
+    assert "a budget of 5000 tokens is said as effort medium" in told(made)
+
+
+def test_a_model_without_reasoning_is_told_of_no_budget() -> None:
+    body = claude(max_tokens=9000, thinking={"type": "enabled", "budget_tokens": 5000})
+    made = segue.convert(body, target="openai-chat", model="gpt-4.1")
+    assert "reasoning_effort" not in made.body
+    assert told(made, "adjusted") == ["reasoning is left out: this model does not reason"]
+
+
+# --------------------------------------------------------------------------------------------------- names, arguments
+
+
+@pytest.mark.parametrize("name", ["1tool", "-x", "_x", "21st_magic"])
+def test_names_that_begin_with_no_letter_are_not_kimis(name: str) -> None:
+    made = segue.convert(chat(tools=[function(name), function("x")]), target="kimi")
+    spelled = [tool["function"]["name"] for tool in made.body["tools"]]
+    assert spelled[0][0].isalpha()
+    assert len(set(spelled)) == 2
+    assert made.report.of("name")
+    assert segue.check(made.body, "kimi")
+    assert not segue.check({"model": "kimi-k2", "messages": [], "tools": [function(name)]}, "kimi")
+    reply = {"choices": [{"message": {"role": "assistant", "tool_calls": [call(spelled[0], "{}")]}}]}
+    back = made.reply(reply)["choices"][0]["message"]["tool_calls"][0]["function"]["name"]
+    assert back == name
+
+
+def call(name: str, arguments: str) -> dict[str, Any]:
+    return {"id": "call_1", "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+@pytest.mark.parametrize(
+    ("target", "profile", "expected"),
+    [(target, None, '{"_raw":"{\\"a\\": "}') for target in ("mistral", "kimi", "deepseek", "qwen")]
+    + [("openai-chat", "groq", '{"_raw":"{\\"a\\": "}'), ("openai-chat", None, '{"a": ')],
+)
+def test_arguments_that_are_no_json_are_wrapped_for_all_but_openai(
+    target: str, profile: str | None, expected: str
+) -> None:
+    result = {"type": "function_call_output", "call_id": "c", "output": "r"}
+    asked = {"type": "function_call", "call_id": "c", "name": "f", "arguments": '{"a": '}
+    body = {"model": "gpt-4.1", "input": [{"role": "user", "content": "hi"}, asked, result]}
+    made = segue.convert(body, target=target, profile=profile)
+    calls = [entry for message in made.body["messages"] for entry in message.get("tool_calls", ())]
+    assert [entry["function"]["arguments"] for entry in calls] == [expected]
+    assert bool(made.report.of("argument")) == ("_raw" in expected)
+
+
+@pytest.mark.parametrize("target", ["mistral", "kimi", "deepseek"])
+def test_at_home_such_arguments_stay(target: str) -> None:
+    entry = {**call("f", '{"a": '), "id": "functions.f:0" if target == "kimi" else "abcdefghi"}
+    result = {"role": "tool", "tool_call_id": entry["id"], "name": "f", "content": "r"}
+    asked = {"role": "assistant", "content": "", "tool_calls": [entry]}
+    body = {"model": WIRES[target].default_model, "messages": [{"role": "user", "content": "a"}, asked, result]}
+    assert segue.convert(body, target=target, source=target).body == body
+
+
+# --------------------------------------------------------------------------------------------------------------- media
+
+
+def test_kimi_is_given_no_addresses() -> None:
+    film = {"type": "video_url", "video_url": {"url": "https://e.example/a.mp4"}}
+    seen = segue.convert(chat({"role": "user", "content": [film]}), target="kimi").body
+    assert seen["messages"][0]["content"] == "[video not supported here] https://e.example/a.mp4"
+    picture = {"type": "image_url", "image_url": {"url": "https://e.example/a.png"}}
+    body = chat({"role": "user", "content": [picture]})
+    made = segue.convert(body, target="kimi")
+    assert made.body["messages"][0]["content"] == "[image not supported here] https://e.example/a.png"
+    assert made.report.of("text")
+    fetched = segue.convert(body, target="kimi", fetch=lambda _url: (b"GIF8", "image/gif")).body
+    assert fetched["messages"][0]["content"][0]["image_url"]["url"] == "data:image/gif;base64,R0lGOA=="
+    inline = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0K"}}
+    whole = segue.convert(chat({"role": "user", "content": [inline]}), target="kimi").body
+    assert whole["messages"][0]["content"] == [inline]
+
+
+@pytest.mark.parametrize("url", ["data:,", "data:image/png;base64,", "data:,hello"])
+@pytest.mark.parametrize("target", [target for target in TARGETS if target != "openai-chat"])
+def test_a_picture_without_a_picture_is_told_as_text(target: str, url: str) -> None:
+    parts = [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": url}}]
+    made = segue.convert(chat({"role": "user", "content": parts}), target=target)
+    assert TEXTS.unsupported.format(kind="image") in made.data.decode()
+    assert "data:" not in made.data.decode()
+    assert made.report.of("text")
+
+
+@pytest.mark.parametrize(
+    ("title", "mime", "expected"),
+    [
+        ("Report Q3", "application/pdf", "Report Q3.pdf"),
+        ("Release 1.2", "application/pdf", "Release 1.2.pdf"),
+        ("a.pdf", "application/pdf", "a.pdf"),
+        (None, "application/pdf", "document.pdf"),
+    ],
+)
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
+def test_a_file_has_a_name_that_tells_its_type(title: str | None, mime: str, expected: str, target: str) -> None:
+    document = {"type": "document", "source": {"type": "base64", "media_type": mime, "data": PDF}}
+    body = claude(messages=[{"role": "user", "content": [{**document, "title": title} if title else document]}])
+    made = segue.convert(body, target=target)
+    assert f'"filename":"{expected}"' in made.data.decode()
+    assert not made.report.of("dropped")
+
+
+@pytest.mark.parametrize(
+    ("sound", "form"),
+    [
+        (WAV, "wav"),
+        (f"data:audio/mpeg;base64,{WAV}", "mp3"),
+        ("SUQzBAAAAAAAI1RTU0UAAAAPAAAD", "mp3"),
+        ("//uQxAAAAAAAAAAAAAAAAAAAAAAA", "mp3"),
+        ("AAAAAAAAAAAAAAAAAAAAAAAAAAAA", None),
+        ("not base64", None),
+    ],
+)
+def test_a_sound_of_mistral_goes_on_where_its_form_is_known(sound: str, form: str | None) -> None:
+    parts = [{"type": "text", "text": "hear"}, {"type": "input_audio", "input_audio": sound}]
+    body = {"model": "voxtral-small-latest", "messages": [{"role": "user", "content": parts}]}
+    made = segue.convert(body, target="openai-chat", source="mistral").body["messages"][0]["content"][1]
+    if form is None:
+        assert made["type"] == "text"
+    else:
+        assert made["input_audio"] == {"data": sound.rpartition(",")[2], "format": form}
+
+
+# --------------------------------------------------------------------------------------------------- answers by schema
+
+
+def formed(schema: dict[str, Any]) -> dict[str, Any]:
+    return claude(output_config={"format": {"type": "json_schema", "schema": schema}})
+
+
+def test_an_answer_of_anthropic_is_strict_where_it_can_be() -> None:
+    made = segue.convert(formed(OBJECT), target="openai-chat")
+    assert made.body["response_format"]["json_schema"]["strict"] is True
+    loose = {"type": "object", "properties": {"a": {"type": "string"}}}
+    made = segue.convert(formed(loose), target="openai-chat")
+    assert "strict" not in made.body["response_format"]["json_schema"]
+    assert any("not asked for as strict" in line for line in told(made, "adjusted"))
+
+
+def test_an_answer_out_of_a_list_of_words_is_not_lost_in_silence() -> None:
+    body = gemini(responseMimeType="text/x.enum", responseSchema={"type": "STRING", "enum": ["a", "b"]})
+    made = segue.convert(body, target="openai-chat")
+    assert "response_format" not in made.body
+    assert [finding.subject for finding in made.report.of("adjusted")] == ["response_format"]
+    assert segue.convert(body, target="gemini").body == body
+
+
+def test_the_order_of_properties_is_kept() -> None:
+    properties = {"a": {"type": "STRING"}, "b": {"type": "STRING"}, "c": {"type": "STRING"}}
+    schema = {"type": "OBJECT", "properties": properties, "propertyOrdering": ["c", "a"]}
+    body = gemini(responseMimeType="application/json", responseSchema=schema)
+    made = segue.convert(body, target="openai-chat").body["response_format"]["json_schema"]["schema"]
+    assert list(made["properties"]) == ["c", "a", "b"]
+
+
+# ---------------------------------------------------------------------------------------- what would be lost in silence
+
+
+def test_fields_of_declarations_are_counted_with_the_others() -> None:
+    marked = {"cache_control": {"type": "ephemeral"}}
+    tool = {"input_schema": {"type": "object"}, "input_examples": [{}], "defer_loading": True, **marked}
+    body = claude(
+        system=[{"type": "text", "text": "s", **marked}],
+        tools=[{"name": "f", "allowed_callers": ["direct"], **tool}, {"name": "g", **tool}],
+    )
+    made = segue.convert(body, target="openai-chat")
+    for key, count in {"cache_control": 3, "input_examples": 2, "defer_loading": 2, "allowed_callers": 1}.items():
+        assert f"`{key}` of {count} items is not carried over to openai-chat" in told(made, "dropped")
+    assert not told(segue.convert(body, target="anthropic"), "dropped")
+
+
+def test_a_search_that_is_asked_for_with_nothing_said_of_it() -> None:
+    made = segue.convert(chat(web_search_options={}, metadata={}), target="anthropic")
+    assert [finding.subject for finding in made.report.of("dropped")] == ["web_search_options"]
+
+
+@pytest.mark.parametrize(
+    ("declaration", "path"),
+    [
+        ({"name": "a", "input_schema": 5}, "tools[0].input_schema"),
+        ({"name": "a", "inputSchema": "x"}, "tools[0].inputSchema"),
+        ({"type": "function", "function": {"name": "a", "parameters": []}}, "tools[0].function.parameters"),
+        ({"functionDeclarations": [{"name": "a", "parameters": 1}]}, "tools[0].functionDeclarations[0].parameters"),
+    ],
+)
+def test_what_is_no_schema_is_an_error_that_names_the_place(declaration: dict[str, Any], path: str) -> None:
+    with pytest.raises(segue.InputError) as caught:
+        segue.convert_tools([declaration], target="anthropic")
+    assert caught.value.path == path
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "anthropic", "gemini", "kimi"])
+@pytest.mark.parametrize("reference", ["#/x", "http://x/y"])
+def test_a_reference_to_nothing_is_told_whoever_declares_it(reference: str, target: str) -> None:
+    for declaration in (
+        {"name": "a", "input_schema": {"$ref": reference}},
+        {"name": "a", "inputSchema": {"$ref": reference}},
+        function("a", parameters={"$ref": reference}),
+    ):
+        if target == "openai-chat" and "function" in declaration:
+            continue
+        made = segue.convert_tools([declaration], target=target)
+        assert reference not in made.data.decode()
+        assert any("can't be followed" in finding.message for finding in made.report.findings)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_parameters_that_are_no_object_are_wrapped_and_told(target: str) -> None:
+    listed = {"type": "array", "items": {"type": "string"}}
+    made = segue.convert_tools([{"name": "f", "input_schema": listed}], target=target)
+    assert '"value"' in made.data.decode()
+    assert any("`value`" in finding.message for finding in made.report.findings)
+
+
+def test_what_an_mcp_server_says_besides_is_reported() -> None:
+    listed = {"name": "f", "title": "T", "inputSchema": {"type": "object"}, "outputSchema": {"type": "object"}}
+    made = segue.convert_tools([{**listed, "annotations": {"readOnlyHint": True}}], target="anthropic")
+    assert {finding.subject for finding in made.report.of("dropped")} == {"annotations", "outputSchema", "title"}
+
+
+# ------------------------------------------------------------------------------------------------- models and profiles
+
+
+def test_a_model_is_at_home_on_its_providers_other_api() -> None:
+    made = segue.convert(chat(), target="openai-responses")
+    assert made.body["model"] == "gpt-4.1"
+    assert not made.report.of("model")
+    back = segue.convert(made.body, target="openai-chat")
+    assert back.body["model"] == "gpt-4.1"
+    abroad = segue.convert(made.body, target="openai-chat", profile="vllm")
+    assert "model" not in abroad.body
+    assert abroad.report.of("model")
+    talk = segue.Conversation.from_body(made.body, source="openai-responses")
+    assert talk.render("openai-chat").body["model"] == "gpt-4.1"
+
+
+@pytest.mark.parametrize(
+    ("profile", "kept"),
+    [("vllm", True), ("llama.cpp", True), ("openrouter", True), ("fireworks", True), ("groq", False), ("xai", False)],
+)
+def test_top_k_goes_where_a_server_has_it(profile: str, kept: bool) -> None:
+    made = segue.convert(claude(top_k=3), target="openai-chat", profile=profile, model="m")
+    assert (made.body.get("top_k") == 3) is kept
+    assert bool([finding for finding in made.report.of("adjusted") if finding.subject == "top_k"]) is not kept
+
+
+def test_top_k_is_an_option_of_mistral() -> None:
+    assert segue.convert(claude(top_k=3), target="mistral").body["top_k"] == 3
