@@ -86,7 +86,7 @@ def test_a_second_conversion_changes_nothing(case: Case, target: str) -> None:
 
 
 # The judge only warns of these, but no output has a foreign id on Kimi, or a result before its call (design §4, §5).
-NOT_HOME = {"KIM-01", "OAI-RESP-05"}
+NOT_HOME = {"KIM-01", "OAI-RESP-05", "BED-08", "BED-10"}
 
 
 def home_model(case: Case) -> str | None:

@@ -8,7 +8,6 @@ from itertools import dropwhile, pairwise, takewhile
 from typing import Any
 
 import segue
-from segue.conformance import apis
 from tests import converse
 
 from .readers import Reading, read
@@ -104,7 +103,7 @@ def accepted(body: Body, api: str, model: str | None, *, pending: bool = False, 
     allowed = _PENDING if pending else set()
     bad = [
         str(violation)
-        for violation in (segue.check(body, api, model=model) if api in apis() else ())
+        for violation in segue.check(body, api, model=model)
         if (violation.severity == "reject" and violation.rule not in allowed) or violation.rule == "KIM-01"
     ]
     assert not bad, "\n".join([*bad, dumped(body)])
@@ -351,14 +350,21 @@ def converted(story: Story, given: Body, out: Any, source: str, target: str, mod
 
 # KIM-01 by the contract; two results for one call are only a risk on Kimi, but no output holds them (design §4.1); nor
 # a message without any content, which is a risk where nobody knows more.
-NOT_HOME = {"KIM-01", "OAI-CHAT-05", "OAI-CHAT-06", "OAI-CHAT-11"}
+NOT_HOME = {"KIM-01", "OAI-CHAT-05", "OAI-CHAT-06", "OAI-CHAT-11", "BED-08", "BED-10"}
 
 
 def home(given: Body, body: Body, api: str) -> None:
     """At home a body that the judge takes comes back as it was: every field, in the same order, int and float apart."""
-    verdict = segue.check(given, api) if api in apis() else ()
-    if verdict and not any(violation.rule in NOT_HOME for violation in verdict) and not _answered_twice(given):
+    verdict = segue.check(given, api)
+    if verdict and not any(violation.rule in NOT_HOME for violation in verdict) and not _is_odd(given):
         assert dumped(body) == dumped(given), "a lawful body was changed at home"
+
+
+def _is_odd(body: Body) -> bool:
+    """Whether a body holds what its judge takes and no output has."""
+    # «requires the last turn in the conversation to be a user message»: which models do, the rulebook does not say.
+    begun = "inferenceConfig" in body and body["messages"][-1]["role"] == "assistant"
+    return begun or _answered_twice(body)
 
 
 def _answered_twice(body: Body) -> bool:

@@ -41,8 +41,8 @@ class Demands(Struct, frozen=True):
     calls_alone: bool = False
     """A message with calls holds no words; they stand in a message before it."""
     first: Literal["any", "human"] = "any"
-    first_at_home: bool = True
-    """Whether at home anything may come first all the same."""
+    first_at_home: Literal["any", "named", "human"] = "any"
+    """At home anything may come first all the same: whatever the model, if one is named, or it may not."""
     first_calls: bool = True
     """Whether the very first message may hold calls, or be a lone reply, at home."""
     no_messages: bool = True

@@ -209,7 +209,8 @@ def _beginning(draft: Draft) -> Draft:
     bare = checked and any(draft.pairs_call(block) for block in first.blocks)
     # MIS-15
     alone = checked and len(draft.messages) == 1 and draft.demands.ending == "marked"
-    lawful = draft.at_home(first) and draft.demands.first_at_home and not bare and not alone
+    free = draft.demands.first_at_home == "any" or (draft.demands.first_at_home == "named" and draft.model is not None)
+    lawful = draft.at_home(first) and free and not bare and not alone
     if first.speaker == "human" or lawful:
         return draft
     draft.report.add("inserted", "a user's word at the beginning")

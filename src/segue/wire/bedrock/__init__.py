@@ -11,6 +11,7 @@ from segue.wire.base import Wire
 from segue.wire.bedrock.items import ITEM_KEYS
 from segue.wire.bedrock.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.bedrock.request import BODY_KEYS, parse_request, render_request
+from segue.wire.bedrock.tools import TOOL_KEYS
 from segue.wire.bedrock.traits import API, DEFAULT_MODEL, Traits, traits_of
 from segue.wire.idmap import IdScheme, mistral_scheme, prefix_scheme
 from segue.wire.names import NameRule
@@ -43,11 +44,6 @@ def demands(model: Model) -> Demands:
             bridge=not traits.words_beside_results,
             # BED-04, BED-05
             unique_ids="turn",
-            # BED-10
-            alternation="strict",
-            # BED-06
-            first="any" if traits.assistant_first else "human",
-            first_at_home=traits.assistant_first,
             ending=traits.ending,
             system="top",
             later_system="text",
@@ -66,6 +62,12 @@ def _of_service(model: Model, traits: Traits, row: Demands) -> Demands:
         provider=API,
         own_id=_ids(model).lawful,
         own_name=_LAWFUL_NAME,
+        own_hosted=r"[\s\S]*" if traits.server_tools else r"(?!)",
+        # BED-10
+        alternation="strict",
+        # BED-06: a body that names no model may be for any
+        first="human",
+        first_at_home="named" if traits.assistant_first else "human",
         error_flag=traits.error_flag,
         own_errors=traits.error_flag,
         # BED-08
@@ -108,4 +110,5 @@ BEDROCK = Wire(
     render_error=render_error,
     body_keys=BODY_KEYS,
     item_keys=ITEM_KEYS,
+    tool_keys=TOOL_KEYS,
 )

@@ -6,6 +6,7 @@ At home a block whose fragment is intact goes out as that very object; only ids 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar, assert_never, cast
 
@@ -40,6 +41,7 @@ __all__ = ["CACHE_POINT", "ITEM_KEYS", "apart", "marked", "own_fragment", "parse
 
 CACHE_POINT = "cachePoint"
 _SERVER = "server_tool_use"
+_LAWFUL = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 # Dotted names speak for one key of what stands under the first.
 ITEM_KEYS = frozenset(
@@ -166,14 +168,21 @@ def _parse_tool_use(item: JsonObject, value: Any, model: str | None) -> Block:
     intact = isinstance(arguments, dict)
     if isinstance(arguments, str):
         arguments, text = parse_argument_text(arguments)
+    hosted = inner.get("type") == _SERVER
+    # BED-01, BED-02: what the provider ran is never spelled anew
+    lawful = not hosted or (_is_lawful(inner.get("toolUseId")) and _is_lawful(inner.get("name")))
     return ToolCall(
         _needed_text(inner, "name"),
         {} if arguments is None and text is None else arguments,
         arguments_text=text,
-        kind="hosted" if inner.get("type") == _SERVER else "function",
+        kind="hosted" if hosted else "function",
         origin=_origin(inner.get("toolUseId"), model),
-        native=Native(API, item, intact),
+        native=Native(API, item, intact and lawful),
     )
+
+
+def _is_lawful(word: object) -> bool:
+    return isinstance(word, str) and _LAWFUL.fullmatch(word) is not None
 
 
 def _parse_tool_result(item: JsonObject, value: Any, model: str | None) -> Block:
@@ -189,6 +198,7 @@ def _parse_tool_result(item: JsonObject, value: Any, model: str | None) -> Block
         parts = cast("list[Any]", content)
         # «cannot be empty when status value is error»
         intact = intact and not (failed and not parts)
+        intact = intact and (inner.get("type") is None or _is_lawful(inner.get("toolUseId")))
         only = object_or_none(parts[0]) if len(parts) == 1 else None
         if only is not None and list(only) == ["json"]:
             structured = only["json"]

@@ -91,7 +91,7 @@ def _parse_format(wanted: JsonObject) -> ResponseFormat | None:
         case {"type": "json_schema", "structure": {"jsonSchema": {"schema": str(text)} as inner}}:
             schema = object_or_none(parse_argument_text(text)[0])
             name = string_or_none(cast("JsonObject", inner).get("name"))
-            return None if schema is None else ResponseFormat("schema", schema, name)
+            return None if schema is None else ResponseFormat("schema", schema, name, strict=True)
         case _:
             return None
 

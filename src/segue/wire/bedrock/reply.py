@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Media, Native, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
+from segue.render.demands import TEXTS
 from segue.wire.base import ApiError, Projection
 from segue.wire.bedrock.items import own_fragment, parse_content, render_block
 from segue.wire.bedrock.traits import API
-from segue.wire.fields import JsonObject, integer_or_none, list_of, object_of, object_or_none, string_or_none
+from segue.wire.fields import (
+    JsonObject,
+    integer_or_none,
+    list_of,
+    object_of,
+    object_or_none,
+    said_beside,
+    string_or_none,
+)
 
 __all__ = ["parse_error", "parse_reply", "render_error", "render_reply"]
 
+_KNOWN = frozenset({"output", "stopReason", "usage", "metrics", "ResponseMetadata"})
 # BED-12
 _FINISHES: dict[str, Finish] = {
     "end_turn": "stop",
@@ -46,6 +56,7 @@ _ERROR_KINDS = {
     500: "InternalServerException",
     503: "ServiceUnavailableException",
 }
+_STATUSES = {kind: status for status, kind in _ERROR_KINDS.items()}
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -65,6 +76,8 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
         finish=_FINISHES.get(cast("str", body.get("stopReason")), "tool_calls" if called else "stop"),
         usage=_parse_usage(object_or_none(body.get("usage"))),
         stop_sequence=string_or_none(extra.get("stop_sequence")),
+        cause=string_or_none(body.get("stopReason")),
+        beside=said_beside(body, _KNOWN),
         native=Native(API, body, intact),
     )
 
@@ -86,6 +99,7 @@ def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
     """The kind stands in a header as a rule, in `__type` at times, behind a `#`."""
     said = string_or_none(body.get("message")) or string_or_none(body.get("Message"))
     kind = (string_or_none(body.get("__type")) or "").rpartition("#")[2]
+    status = status or _STATUSES.get(kind, 0)
     return ApiError(status, said or f"HTTP status {status}", kind=kind or _error_kind(status))
 
 
@@ -99,7 +113,7 @@ def render_reply(reply: Reply, projection: Projection) -> JsonObject:
         message = own["output"]["message"]
         same = content == message["content"]
         return own if same else {**own, "output": {"message": {**message, "content": content}}}
-    blocks = [block for block in reply.blocks if _can_be_said(block, projection)]
+    blocks = [_as_words(block, projection) for block in reply.blocks if _can_be_said(block, projection)]
     called = any(isinstance(block, ToolCall) for block in blocks if not _is_own_hosted(block))
     content = [item for block in blocks for item in render_block(block, projection)]
     return {
@@ -129,9 +143,20 @@ def _can_be_said(block: Block, projection: Projection) -> bool:
     if (isinstance(block, ToolCall) and block.kind == "hosted") or isinstance(block, ToolResponse):
         if _is_own_hosted(block):
             return True
-        projection.report.add("dropped", "a tool that another provider ran is left out", subject=block.name)
+        projection.report.add(
+            "dropped", f"{block.name or 'a tool'}, which another provider ran, is left out", subject=block.name
+        )
         return False
     return True
+
+
+def _as_words(block: Block, projection: Projection) -> Block:
+    """A reply of this API has no media from elsewhere: what can be said of one is told as text."""
+    if not isinstance(block, Media) or own_fragment(block.native) is not None:
+        return block
+    projection.report.add("text", f"{block.kind} can't stand in a reply here: told as text", subject=block.kind)
+    said = (TEXTS.unsupported.format(kind=block.kind), block.name, block.url)
+    return Text(" ".join(word for word in said if word))
 
 
 def _stop_reason(reply: Reply, called: bool) -> str:

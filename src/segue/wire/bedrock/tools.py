@@ -13,10 +13,12 @@ from segue.wire.base import Projection
 from segue.wire.bedrock.items import CACHE_POINT, apart, marked, own_fragment
 from segue.wire.bedrock.traits import API
 from segue.wire.fields import JsonObject, list_of, object_of, object_or_none, string_or_none
-from segue.wire.schema import fitted_tool, rules
-from segue.wire.tools import as_function, object_schema
+from segue.wire.schema import SchemaRules, fitted_tool, rules
+from segue.wire.tools import as_function, lawful_schema, only_elsewhere
 
-__all__ = ["parse_tools", "render_tools"]
+__all__ = ["TOOL_KEYS", "parse_tools", "render_tools"]
+
+TOOL_KEYS = frozenset(f"toolSpec.{key}" for key in ("name", "description", "inputSchema", "strict"))
 
 # Nova's guide: only these stand at the top of a schema.
 _NOVA_TOP = ("type", "properties", "required")
@@ -67,9 +69,7 @@ def render_tools(tools: Sequence[Tool], projection: Projection, model: Model) ->
         name = projection.names.render(tool.name) if tool.kind != "hosted" else tool.name
         written = _render_tool(tool, name, projection, model)
         if not written:
-            projection.report.add(
-                "tools", "a tool that only its own API defines can't be declared here", subject=tool.name
-            )
+            projection.report.add("tools", only_elsewhere(tool), subject=tool.name)
         elif name in names:
             projection.report.add("tools", "a second tool of the same name is left out", subject=tool.name)
         else:
@@ -86,24 +86,27 @@ def _render_tool(tool: Tool, name: str, projection: Projection, model: Model) ->
     if own is not None and lawful and own["toolSpec"].get("name") == name:
         return apart(own)
     if tool.native is not None and tool.native.api == API:
-        return _mended(tool, name, lawful=lawful)
+        return _mended(tool, name, None if lawful else lawful_schema(tool, _row(model), projection.report))
     return [{"toolSpec": _render_spec(tool, name, projection, model)}]
 
 
-def _mended(tool: Tool, name: str, *, lawful: bool) -> list[JsonObject]:
+def _row(model: Model) -> SchemaRules:
+    return {"claude": rules.ANTHROPIC, "nova": rules.NOVA}.get(model.family, rules.BEDROCK)
+
+
+def _mended(tool: Tool, name: str, schema: JsonObject | None) -> list[JsonObject]:
     """A declaration of this API with only that written anew which it refuses."""
     fragment = cast("JsonObject", tool.native.fragment) if tool.native is not None else {}
     spec: JsonObject = {**fragment.get("toolSpec", {}), "name": name}
     if not spec.get("description"):
         spec.pop("description", None)
-    if not lawful:
-        spec["inputSchema"] = {"json": object_schema(tool.parameters)}
+    if schema is not None:
+        spec["inputSchema"] = {"json": schema}
     return apart({**fragment, "toolSpec": spec})
 
 
 def _render_spec(tool: Tool, name: str, projection: Projection, model: Model) -> JsonObject:
-    row = {"claude": rules.ANTHROPIC, "nova": rules.NOVA}.get(model.family, rules.BEDROCK)
-    schema, _ = fitted_tool(tool, row, projection.report)
+    schema, _ = fitted_tool(tool, _row(model), projection.report)
     description = tool.description or ""
     if model.family == "nova":
         schema, description = _with_bare_top(schema, description, tool.name, projection)

@@ -29,6 +29,8 @@ class Traits(Struct, frozen=True):
     shown: frozenset[str] = _PAPERS
     in_results: frozenset[str] = _NOTHING
     words_beside_results: bool = True
+    server_tools: bool = False
+    """Whether the provider runs tools of its own for the model."""
     forced_choice: bool = False
     error_flag: bool = True
     ending: Literal["prefill", "human"] = "human"
@@ -44,12 +46,20 @@ class Traits(Struct, frozen=True):
 def traits_of(model: Model) -> Traits:
     match model.family:
         case "claude":
-            return Traits(in_results=_PAPERS, forced_choice=True, assistant_first=True, top_k="top_k")
+            return Traits(
+                in_results=_PAPERS, server_tools=True, forced_choice=True, assistant_first=True, top_k="top_k"
+            )
         case "nova":
             media = _NOTHING if model.line == "micro" else _PAPERS | {"video"}
             thinks = "nova" if model.at_least(2) else ""
             return Traits(
-                media, media, forced_choice=True, ending="prefill", top_k="inferenceConfig.topK", thinks=thinks
+                media,
+                media,
+                server_tools=True,
+                forced_choice=True,
+                ending="prefill",
+                top_k="inferenceConfig.topK",
+                thinks=thinks,
             )
         case "llama":
             # BED-07; «requires the last turn in the conversation to be a user message»
@@ -69,7 +79,9 @@ def traits_of(model: Model) -> Traits:
         case "palmyra":
             # BED-09
             return Traits(_NOTHING, error_flag=False)
-        case "gemma" | "":
+        case "":
+            return Traits(server_tools=True)
+        case "gemma":
             return Traits()
         case _:
             return Traits(_NOTHING)
