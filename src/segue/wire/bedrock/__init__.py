@@ -63,6 +63,7 @@ def _of_service(model: Model, traits: Traits, row: Demands) -> Demands:
         own_id=_ids(model).lawful,
         own_name=_LAWFUL_NAME,
         own_hosted=r"[\s\S]*" if traits.server_tools else r"(?!)",
+        no_messages=False,
         # BED-10
         alternation="strict",
         # BED-06: a body that names no model may be for any
