@@ -328,6 +328,16 @@ def test_an_open_exchange_without_reasoning_switches_it_off_under_its_old_name()
     assert home(body).body["additionalModelRequestFields"] == {"thinking": {"type": "disabled"}}
 
 
+def test_a_reply_that_names_no_model_is_of_the_one_that_was_asked() -> None:
+    talk = segue.Conversation()
+    talk.add_user("Hi.")
+    talk.render("bedrock", model=CLAUDE)
+    talk.add_reply(bedrock_reply(thought("Hm."), {"text": "Hello."}))
+    talk.add_user("Well?")
+    assert "Hm." in talk.render("bedrock", model=CLAUDE).data.decode()
+    assert "Hm." not in talk.render("bedrock", model=NOVA).data.decode()
+
+
 # ------------------------------------------------------------------------------------------------------------- options
 
 OPTIONS = [
