@@ -1,4 +1,5 @@
-"""What botocore's service model says of a Converse body: its validator, and the patterns and lengths that it skips."""
+"""What botocore's service model says of a Converse body: its validator, and the patterns and lengths that it skips;
+and the few sentences of the API's reference that stand in neither."""
 
 from __future__ import annotations
 
@@ -42,7 +43,22 @@ def complaints(body: Body) -> list[str]:
     parameters = as_parameters(body)
     report = ParamValidator().validate(parameters, operation().input_shape)
     found = [report.generate_report()] if report.has_errors() else []
-    return [*found, *_constraints(parameters, operation().input_shape, "")]
+    return [*found, *_constraints(parameters, operation().input_shape, ""), *_documents(body)]
+
+
+def _documents(body: Body) -> Iterator[str]:
+    """What the API's reference says of `DocumentBlock`, and no machine-readable model does."""
+    names: list[str] = []
+    for message in body["messages"]:
+        held = [block["document"]["name"] for block in message["content"] if "document" in block]
+        if held and not any("text" in block for block in message["content"]):
+            yield f"you must also include a text field: {held}"
+        results = [block["toolResult"] for block in message["content"] if "toolResult" in block]
+        inside = [part["document"]["name"] for one in results for part in one["content"] if "document" in part]
+        names += [*held, *inside]
+    yield from (f"odd: {name!r}" for name in names if not re.fullmatch(r"(?!.*\s\s)[a-zA-Z0-9\s()\[\]-]+", name))
+    if len(set(names)) < len(names):
+        yield f"messages can't contain duplicate document names: {names}"
 
 
 def _constraints(value: Any, shape: Any, path: str) -> Iterator[str]:

@@ -7,6 +7,8 @@ from .build import (
     PNG,
     Body,
     Case,
+    anthropic,
+    asks,
     bedrock,
     by_converse,
     thought,
@@ -190,6 +192,14 @@ CASES = (
             model=CLAUDE,
         ),
         {"bedrock": CLAUDE},
+    ),
+    Case(
+        "documents_without_words",
+        "anthropic",
+        "two untitled documents and no words, which Converse wants to have names and words",
+        anthropic(
+            asks(*({"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PDF}},) * 2)
+        ),
     ),
     Case(
         "bedrock_blank_and_undeclared",

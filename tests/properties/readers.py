@@ -146,6 +146,8 @@ def read_anthropic(body: Body) -> Reading:
 
 def _as_anthropic(block: Body) -> Body:
     match block:
+        case {"toolUse": {"type": "server_tool_use"}} | {"toolResult": {"type": str()}}:
+            return {"type": "hosted"}
         case {"toolUse": use}:
             return {"type": "tool_use", "id": use.get("toolUseId"), "name": use["name"], "input": use["input"]}
         case {"toolResult": result}:
