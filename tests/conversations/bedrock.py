@@ -22,6 +22,7 @@ CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 NOVA = "amazon.nova-pro-v1:0"
 LLAMA = "meta.llama3-3-70b-instruct-v1:0"
 MISTRAL = "mistral.mistral-large-2407-v1:0"
+UNTITLED: Body = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PDF}}
 POINT: Body = {"cachePoint": {"type": "default"}}
 
 
@@ -198,7 +199,9 @@ CASES = (
         "anthropic",
         "two untitled documents and no words, which Converse wants to have names and words",
         anthropic(
-            asks(*({"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PDF}},) * 2)
+            asks(
+                *({"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": PDF}},) * 2
+            )
         ),
     ),
     Case(

@@ -206,6 +206,12 @@ CASES = (
         ),
     ),
     Case(
+        "json_mode_that_nobody_speaks_of",
+        "openai-chat",
+        "json_object, and no text that says the word, which some APIs want",
+        chat(system("Be brief."), user("Answer."), response_format={"type": "json_object"}),
+    ),
+    Case(
         "anthropic_options",
         "anthropic",
         "top_k, stop sequences, metadata, service tier, output format",

@@ -302,6 +302,16 @@ def in_nobodys_voice(body: Body) -> None:
     assert not [kind for kind in SILENT if f"[{kind} not supported here]" in words]
 
 
+def asks_in_words(body: Body, api: str) -> None:
+    """Where JSON is asked for, some message says so: these APIs refuse it otherwise, or can be told no more."""
+    form = (body.get("text") or {}).get("format") if api == "openai-responses" else body.get("response_format")
+    if api not in ("openai-chat", "openai-responses", "deepseek", "qwen") or not form:
+        return
+    assert api != "deepseek" or form["type"] != "json_schema", "a schema is asked for where there is no such form"
+    said_so = "json" in json.dumps(said(body)).lower()
+    assert form["type"] != "json_object" or said_so, "JSON is asked for and nobody says so"
+
+
 def still_bound(given: Body, body: Body) -> None:
     """ANT-28: a thinking block that is sent again stands behind exactly what it was made with."""
 

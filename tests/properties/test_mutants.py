@@ -88,6 +88,8 @@ def _by_property(case: Case, body: dict[str, Any], target: str, place: str) -> I
         if target == "anthropic":
             checks.results_together(body)
         checks.in_nobodys_voice(body)
+        if case.source != target:
+            checks.asks_in_words(body, target)
     except AssertionError as error:
         yield f"{place}: {error}"
 
