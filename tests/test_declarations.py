@@ -100,7 +100,7 @@ def test_it_is_a_sequence_and_takes_json():
         ([CHAT, {}], "tools[1]"),
         ([{"type": "function", "function": {"parameters": {}}}], "tools[0].function.name"),
         ([CHAT, {"input_schema": {}}], "tools[1].name"),
-        ([{"toolSpec": {"name": "x"}}], "tools[0]"),
+        ([{"toolSpec": {}}], "tools[0].toolSpec.name"),
     ],
 )
 def test_bad_declarations_name_their_place(tools: Any, path: str) -> None:

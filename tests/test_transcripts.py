@@ -1,4 +1,5 @@
-"""The benchmark's transcripts take the express lane, for every pair of wires, and come out as by the long way."""
+"""The benchmark's transcripts take the express lane, for every pair of wires that have one, and come out as by the long
+way."""
 
 from __future__ import annotations
 
@@ -11,15 +12,16 @@ from segue.carry import Asked, carry
 from segue.express import express
 from segue.wire.registry import WIRES
 
+LANES = [name for name, wire in WIRES.items() if wire.lane is not None]
 BODIES = {api: body(api, 120) for api in SPELLINGS}
 
 
-def test_every_wire_is_measured():
-    assert set(SPELLINGS) == set(WIRES)
+def test_every_lane_is_measured():
+    assert set(SPELLINGS) == set(LANES)
 
 
-@pytest.mark.parametrize("target", WIRES)
-@pytest.mark.parametrize("source", WIRES)
+@pytest.mark.parametrize("target", LANES)
+@pytest.mark.parametrize("source", LANES)
 def test_a_transcript_takes_the_express_lane(source: str, target: str):
     asked = Asked(target=WIRES[target], source=WIRES[source], home=WIRES[target])
     quick = express(BODIES[source], asked)
@@ -29,7 +31,7 @@ def test_a_transcript_takes_the_express_lane(source: str, target: str):
     assert quick.report.to_dict() == carried.said.report.to_dict()
 
 
-@pytest.mark.parametrize("source", WIRES)
+@pytest.mark.parametrize("source", LANES)
 def test_what_is_asked_for_later_is_the_same_by_either_way(source: str):
     given = BODIES[source]
     target = "anthropic" if source != "anthropic" else "openai-chat"

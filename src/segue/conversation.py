@@ -144,7 +144,7 @@ class Conversation:
         self._settle_what_was_sent()
         blocks = reply.blocks
         if self._sent is not None and any(isinstance(block, Thinking) for block in blocks):
-            blocks = bound_to(blocks, sent_digest(self._sent))
+            blocks = bound_to(_signed_by(blocks, self._sent), sent_digest(self._sent))
         added = self._history.add(Message("ai", blocks, turn_key=self._history.open_turn()))
         return msgspec.structs.replace(reply, blocks=added[0].blocks if added else ())
 
@@ -323,6 +323,19 @@ def _blocks(content: Content) -> tuple[Block, ...]:
     return wire.parse_request({root: [{"role": "user", "content": parts}]}).messages[0].blocks
 
 
+def _signed_by(blocks: tuple[Block, ...], sent: Transcript) -> tuple[Block, ...]:
+    """The blocks, with reasoning that does not name its model as that of the model that was asked."""
+
+    def named(block: Block) -> Block:
+        if not isinstance(block, Thinking) or block.origin.model is not None:
+            return block
+        if block.origin.provider != sent.demands.provider:
+            return block
+        return msgspec.structs.replace(block, origin=msgspec.structs.replace(block.origin, model=sent.model))
+
+    return tuple(map(named, blocks))
+
+
 def _declared(tool: Tool | Mapping[str, Any], position: int) -> tuple[Tool, ...]:
     """A tool as any API declares it; one object of Gemini's declares several."""
     if isinstance(tool, Tool):
@@ -340,6 +353,8 @@ def _reply_source(value: Mapping[str, Any]) -> str:
         return "gemini"
     if value.get("object") == "response" or isinstance(value.get("output"), list):
         return "openai-responses"
+    if isinstance(value.get("output"), dict):
+        return "bedrock"
     if value.get("type") == "message" or isinstance(value.get("content"), list):
         return "anthropic"
     raise InputError("this is not a reply of a known API; name `source` if it is one")

@@ -71,13 +71,16 @@ _WEAK_WORDS: dict[str, tuple[str, str]] = {
     "jamba": ("jamba", ""),
     "palmyra": ("palmyra", ""),
 }
-_CLAUDE_LINES = frozenset({"opus", "sonnet", "haiku", "fable", "instant", "mythos"})
+_LINES = {
+    "claude": frozenset({"opus", "sonnet", "haiku", "fable", "instant", "mythos"}),
+    "mistral": frozenset({"tiny", "small", "medium", "large", "nemo", "saba"}),
+    "nova": frozenset({"micro", "lite", "pro", "premier", "omni", "sonic", "canvas", "reel"}),
+}
 _NEWEST = (99,)
 _TOKEN = re.compile(r"[a-z]+|\d+")
 _ALWAYS_THINKS_FROM = {"kimi": (2, 5), "deepseek": (4,), "qwen": (3, 5)}
 _THINKING_WORDS = frozenset({"thinking", "reasoner", "magistral", "qwq", "qvq"})
 
-_MISTRAL_LINES = frozenset({"tiny", "small", "medium", "large", "nemo", "saba"})
 _MISTRAL_STAMP = re.compile(r"2[3-9](?:0[1-9]|1[0-2])")
 # From which month (2512) or version on a Mistral model has which tokenizer, the newest first.
 _BY_MONTH = ((2603, 15), (2509, 13), (2506, 11), (2411, 7), (0, 3))
@@ -192,13 +195,11 @@ def _identify(name: str) -> Model:
             (family, line), position = _WEAK_WORDS[tokens[weak]], weak
         else:
             return Model(name)
-    if family == "claude":
-        line = next((word for word in tokens if word in _CLAUDE_LINES), "")
     if family == "kimi":
         line = kimi_line or line
         position = tokens.index("k") if kimi_line else position
-    if family == "mistral" and not line:
-        line = next((word for word in tokens if word in _MISTRAL_LINES), "")
+    if family in _LINES and not line:
+        line = next((word for word in tokens if word in _LINES[family]), "")
     version = _version(tokens, position)
     if family == "gpt" and version == (35,):
         version = (3, 5)  # Azure's names have no dots

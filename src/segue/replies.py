@@ -45,6 +45,7 @@ def parse_reply(wire: Wire, data: object) -> Reply:
 def _is_error(value: Mapping[str, Any]) -> bool:
     """Whether this is an error body: under `error`, or as such, or as a list of what was wrong with the request."""
     flat = str(value.get("object")).lower() == "error" or isinstance(value.get("detail"), list)
+    flat = flat or "__type" in value or list(value) in (["message"], ["Message"])
     return isinstance(value.get("error"), dict) or flat
 
 

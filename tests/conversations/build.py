@@ -208,6 +208,46 @@ def gemini(*contents: Body, tools: Any = GONE, **more: Any) -> Body:
     return {"contents": list(contents), **kept(tools=declarations("read_file") if tools is GONE else tools), **more}
 
 
+# --------------------------------------------------------------------------------------------------------- Bedrock
+
+
+def tool_use(call_id: Any, name: str = "read_file", value: Any = None, **more: Any) -> Body:
+    return {"toolUse": {**kept(toolUseId=call_id, name=name), "input": {} if value is None else value, **more}}
+
+
+def tool_result(call_id: Any, *content: Any, **more: Any) -> Body:
+    """Strings are text blocks."""
+    return {"toolResult": kept(toolUseId=call_id, content=_converse(content), **more)}
+
+
+def thought(words: str, signature: Any = "RXFRQkNnSVlBaElN") -> Body:
+    return {"reasoningContent": {"reasoningText": kept(text=words, signature=signature)}}
+
+
+def _converse(content: Any) -> list[Any]:
+    return [{"text": one} if isinstance(one, str) else one for one in content]
+
+
+def to_converse(*content: Any) -> Body:
+    """What the user says, or the client answers; strings are text blocks."""
+    return {"role": "user", "content": _converse(content)}
+
+
+def by_converse(*content: Any) -> Body:
+    return {"role": "assistant", "content": _converse(content)}
+
+
+def tool_spec(name: str = "read_file", **more: Any) -> Body:
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+    return {"toolSpec": {"name": name, "description": f"The tool {name}.", "inputSchema": {"json": schema}, **more}}
+
+
+def bedrock(*messages: Body, model: Any = GONE, tools: Any = GONE, **more: Any) -> Body:
+    """Without `model` the body names none, as it goes over the wire."""
+    config = {"tools": [tool_spec()]} if tools is GONE else tools
+    return {**kept(modelId=model), "messages": list(messages), **({"toolConfig": config} if config else {}), **more}
+
+
 # ------------------------------------------------------------------------------------- Mistral, DeepSeek and Qwen
 
 

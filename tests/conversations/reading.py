@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from tests.properties.readers import Interaction, Reading, flat, read_anthropic, read_chat
+from tests.properties.readers import Interaction, Reading, flat, read_anthropic, read_bedrock, read_chat
 
 Body = dict[str, Any]
 
@@ -128,6 +128,7 @@ READERS: dict[str, Callable[[Body], Reading]] = {
     "anthropic": read_anthropic,
     "openai-responses": read_responses,
     "gemini": read_gemini,
+    "bedrock": read_bedrock,
 }
 
 
@@ -139,6 +140,8 @@ def read(body: Body, api: str) -> Reading:
 def declared(body: Body, api: str) -> list[str]:
     """The names of the tools that a body declares."""
     tools = body.get("tools") or []
+    if api == "bedrock":
+        return [one["toolSpec"]["name"] for one in body.get("toolConfig", {}).get("tools", ()) if "toolSpec" in one]
     if api == "gemini":
         return [one["name"] for tool in tools for one in tool.get("functionDeclarations", ())]
     if api in ("anthropic", "openai-responses"):

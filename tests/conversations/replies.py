@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .build import call, function_call, part_call, use
+from .build import call, function_call, part_call, tool_use, use
 
 Body = dict[str, Any]
 
@@ -70,6 +70,16 @@ def gemini_reply(*parts: Any, model: str = "gemini-2.5-pro", finish: str = "STOP
     }
 
 
+def bedrock_reply(*blocks: Any, stop: str | None = None) -> Body:
+    called = any("toolUse" in block for block in blocks)
+    return {
+        "output": {"message": {"role": "assistant", "content": list(blocks)}},
+        "stopReason": stop or ("tool_use" if called else "end_turn"),
+        "usage": {"inputTokens": 11, "outputTokens": 7, "totalTokens": 18},
+        "metrics": {"latencyMs": 551},
+    }
+
+
 def calling(api: str, calls: Any) -> Body:
     """A reply of this API that makes these calls: ids, names, arguments."""
     match api:
@@ -77,6 +87,8 @@ def calling(api: str, calls: Any) -> Body:
             return anthropic_reply(*(use(*one) for one in calls))
         case "openai-responses":
             return responses_reply(*(function_call(*one, id=f"fc_{one[0]}", status="completed") for one in calls))
+        case "bedrock":
+            return bedrock_reply(*(tool_use(*one) for one in calls))
         case "gemini":
             return gemini_reply(*(part_call(name, arguments) for _, name, arguments in calls))
         case _:
@@ -91,6 +103,10 @@ def called(reply: Body, api: str) -> list[tuple[str, Any]]:
         case "openai-responses":
             items = [item for item in reply["output"] if item["type"] == "function_call"]
             return [(item["name"], json.loads(item["arguments"])) for item in items]
+        case "bedrock":
+            blocks = reply["output"]["message"]["content"]
+            uses = [block["toolUse"] for block in blocks if "toolUse" in block]
+            return [(one["name"], one["input"]) for one in uses]
         case "gemini":
             parts = reply["candidates"][0]["content"]["parts"]
             found = [part["functionCall"] for part in parts if "functionCall" in part]

@@ -19,6 +19,8 @@ from openai.types.chat import completion_create_params as chat
 from openai.types.responses import response_create_params as responses
 from pydantic import TypeAdapter, ValidationError
 
+from tests import converse
+
 Body = dict[str, Any]
 
 # What an SDK demands and a body may leave to the caller.
@@ -180,6 +182,7 @@ def _mistral(body: Body) -> list[str]:
 
 
 _OTHERS: dict[str, Callable[[Body], list[str]]] = {
+    "bedrock": converse.complaints,
     "gemini": _gemini,
     "kimi": _kimi,
     "mistral": _mistral,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import segue
 
 from . import (
+    bedrock,
     content,
     deepseek,
     dialects,
@@ -33,6 +34,7 @@ ALL: tuple[Case, ...] = (
     *dialects.CASES,
     *responses.CASES,
     *gemini.CASES,
+    *bedrock.CASES,
     *mistral.CASES,
     *deepseek.CASES,
     *qwen.CASES,

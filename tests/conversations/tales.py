@@ -115,11 +115,30 @@ def _spell_gemini(tale: Tale) -> Body:
     return build.gemini(*contents, tools=build.declarations(*_names(tale)))
 
 
+def _spell_bedrock(tale: Tale) -> Body:
+    messages: list[Body] = []
+    for event in tale:
+        match event:
+            case User(words):
+                messages.append(build.to_converse(words))
+            case Model(words, calls):
+                said = [words] if words else []
+                messages.append(build.by_converse(*said, *(build.tool_use(*one) for one in calls)))
+            case Result(call_id, words):
+                block = build.tool_result(call_id, words)
+                if messages and "toolResult" in messages[-1]["content"][-1]:
+                    messages[-1]["content"].append(block)
+                else:
+                    messages.append(build.to_converse(block))
+    return build.bedrock(*messages, tools={"tools": [build.tool_spec(name) for name in _names(tale)]})
+
+
 SPELLINGS: dict[str, Callable[[Tale], Body]] = {
     "openai-chat": _spell_chat(build.chat),
     "openai-responses": _spell_responses,
     "anthropic": _spell_anthropic,
     "gemini": _spell_gemini,
+    "bedrock": _spell_bedrock,
     "mistral": _spell_chat(build.mistral, names=True),
     "kimi": _spell_chat(build.kimi),
     "deepseek": _spell_chat(build.deepseek),

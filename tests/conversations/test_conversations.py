@@ -15,6 +15,7 @@ import pytest
 
 import segue
 from segue.conformance import apis, judge
+from tests.properties.checks import model_of
 
 from .build import Case
 from .sdk import complaints
@@ -33,7 +34,7 @@ def convert(case: Case, target: str) -> Any:
 
 
 def judged_model(case: Case, target: str) -> str | None:
-    return case.models.get(target) or (case.body.get("model") if case.source == target else None)
+    return case.models.get(target) or (model_of(case.body) if case.source == target else None)
 
 
 @EVERY_TARGET
@@ -85,12 +86,12 @@ def test_a_second_conversion_changes_nothing(case: Case, target: str) -> None:
 
 
 # The judge only warns of these, but no output has a foreign id on Kimi, or a result before its call (design §4, §5).
-NOT_HOME = {"KIM-01", "OAI-RESP-05"}
+NOT_HOME = {"KIM-01", "OAI-RESP-05", "BED-08", "BED-10"}
 
 
 def home_model(case: Case) -> str | None:
     """The model of a body that can't name its own: Gemini has it in the address."""
-    return None if "model" in case.body else case.models.get(case.source)
+    return None if model_of(case.body) else case.models.get(case.source)
 
 
 def is_lawful_at_home(case: Case) -> bool:

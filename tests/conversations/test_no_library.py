@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import segue
+from tests.properties.checks import model_of
 from tests.properties.readers import Reading
 
 from . import build
@@ -32,6 +33,7 @@ LAWFUL = {
     "openai-chat": r".{1,40}",
     "openai-responses": r".{1,64}",
     "anthropic": r"[A-Za-z0-9_-]+",
+    "bedrock": r"[A-Za-z0-9_-]{1,64}",
     "mistral": r"[A-Za-z0-9]{9}",
     "kimi": r"(functions\.)?\w+:\d+",
 }
@@ -39,6 +41,7 @@ PROJECTED = {
     "openai-chat": r"call_.{1,35}",
     "openai-responses": r"call_.{1,59}",
     "anthropic": r"toolu_[A-Za-z0-9_-]+",
+    "bedrock": r"tooluse_[A-Za-z0-9_-]{1,56}",
     "mistral": r"[A-Za-z0-9]{9}",
     "kimi": r"functions\.\w+:\d+",
     "deepseek": r"call_.{1,35}",
@@ -53,7 +56,7 @@ INTERRUPTED = "[interrupted: no result was recorded]"
 def sent(body: dict[str, Any], source: str, target: str, **policy: Any) -> tuple[Any, Reading]:
     """The conversion and what the target reads in it; it has to be lawful, and no result may stand at no call."""
     out = segue.convert(body, source=source, target=target, **policy)
-    verdict = segue.check(out.body, target, model=body.get("model") if source == target else None)
+    verdict = segue.check(out.body, target, model=model_of(body) if source == target else None)
     assert verdict, f"{verdict}\n{json.dumps(out.body, indent=1)}"
     assert "KIM-01" not in {violation.rule for violation in verdict}
     assert complaints(out.body, target) == []

@@ -114,7 +114,23 @@ def gemini_words(body: Body) -> Iterator[str]:
         yield from _leaves(part.get("codeExecutionResult", {}).get("output"))
 
 
-WORDS = {"anthropic": anthropic_words, "openai-responses": responses_words, "gemini": gemini_words}
+def bedrock_words(body: Body) -> Iterator[str]:
+    yield from _texts(body.get("system"))
+    for message in body["messages"]:
+        yield from _texts(message["content"])
+        for block in message["content"]:
+            yield from _leaves(block.get("toolUse", {}).get("input"))
+            result = block.get("toolResult", {}).get("content", ())
+            yield from _texts(list(result))
+            yield from _leaves([part.get("json") for part in result])
+
+
+WORDS = {
+    "bedrock": bedrock_words,
+    "anthropic": anthropic_words,
+    "openai-responses": responses_words,
+    "gemini": gemini_words,
+}
 
 
 def words(case: Case) -> set[str]:

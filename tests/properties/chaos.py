@@ -222,6 +222,36 @@ CHAOS["gemini"] = _object(
     tools=st.sampled_from([ABSENT, [{"functionDeclarations": [{"name": "f"}]}, {"googleSearch": {}}]]),
 )
 
+_CONVERSE_RESULT = _object(
+    toolUseId=IDS,
+    content=st.sampled_from([[], [{"text": "x"}], [{"text": ""}], [{"json": {"rows": [1.0]}}, {"text": "y"}], "text"]),
+    status=st.sampled_from([ABSENT, ABSENT, "success", "error"]),
+)
+_CONVERSE_DOCUMENT = {"document": {"format": "pdf", "name": "a_b.pdf", "source": {"bytes": "JVBERi0xLjQK"}}}
+_CONVERSE_BLOCK = st.one_of(
+    _object(text=TEXTS),
+    _object(toolUse=_object(toolUseId=IDS, name=NAMES, input=st.sampled_from([*VALUES, "{}", [1]]))),
+    _object(toolResult=_CONVERSE_RESULT),
+    _object(reasoningContent=_object(reasoningText=_object(text=TEXTS, signature=SIGNATURES))),
+    st.sampled_from(
+        [
+            {"cachePoint": {"type": "default"}},
+            {"toolUse": {"toolUseId": "s", "name": "nova_grounding", "input": {}, "type": "server_tool_use"}},
+            {"toolResult": {"toolUseId": "s", "content": [{"text": "found"}], "type": "nova_grounding_result"}},
+            {"citationsContent": {"content": [{"text": "cited"}], "citations": []}},
+            _CONVERSE_DOCUMENT,
+        ]
+    ),
+)
+CHAOS["bedrock"] = _body(
+    _object(role=st.sampled_from(["user", "assistant"]), content=st.lists(_CONVERSE_BLOCK, max_size=4)),
+    modelId=st.sampled_from(
+        [ABSENT, "anthropic.claude-sonnet-4-5-v1:0", "amazon.nova-pro-v1:0", "meta.llama3-3-70b-instruct-v1:0"]
+    ),
+    system=st.sampled_from([ABSENT, [], [{"text": "Be brief."}, {"cachePoint": {"type": "default"}}]]),
+    toolConfig=st.sampled_from([ABSENT, {"tools": [{"toolSpec": {"name": "f", "inputSchema": {"json": {}}}}]}]),
+)
+
 _KEYS = ["messages", "contents", "role", "parts", "content", "type", "text", "id", "x"]
 _SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.just(1.5), TEXTS)
 JSON_VALUES = st.recursive(

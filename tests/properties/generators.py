@@ -29,6 +29,13 @@ MODELS = {
     "openai-responses": ("gpt-5.6-terra", "gpt-5", "gpt-4.1"),
     "anthropic": ("claude-sonnet-4-5", "claude-3-5-sonnet-20241022", "claude-opus-4-6", "claude-fable-5-1"),
     "gemini": ("gemini-2.5-pro", "gemini-3-pro-preview", "gemini-3.8-flash"),
+    "bedrock": (
+        "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+        "anthropic.claude-3-5-sonnet-20241022-v2:0",
+        "amazon.nova-pro-v1:0",
+        "meta.llama3-3-70b-instruct-v1:0",
+        "mistral.mistral-large-2407-v1:0",
+    ),
     "kimi": ("kimi-k2-0905-preview", "kimi-k2-thinking", "kimi-k3"),
     "mistral": ("mistral-medium-latest", "magistral-medium-2509", "mistral-small-2603"),
     "deepseek": ("deepseek-chat", "deepseek-reasoner", "deepseek-v4-pro"),
@@ -89,7 +96,7 @@ class Teller:
         return self.story
 
     def opening(self) -> None:
-        if self.api in ("kimi", "gemini"):
+        if self.api in ("kimi", "gemini", "bedrock"):
             return
         if self.fault() and self.style.told:
             self.orphan()
@@ -115,8 +122,9 @@ class Teller:
             self.say()
 
     def say(self) -> None:
-        # MIS-07: Mistral wants a reply between results and words; MIS-09: and no system text behind either.
-        if self.api == "mistral" and self.events and isinstance(self.events[-1], Result):
+        # MIS-07: Mistral wants a reply between results and words; MIS-09: and no system text behind either. BED-07: so
+        # do some models behind Converse.
+        if self.api in ("mistral", "bedrock") and self.events and isinstance(self.events[-1], Result):
             self.events.append(self.reply(0))
         behind = self.api == "mistral" and self.events and isinstance(self.events[-1], Reply)
         if self.chance(1) and not behind:

@@ -4,6 +4,7 @@ Chat pairs by id inside the run of tool messages right after the calls (OAI-CHAT
 the user turn right after (ANT-04), neighbours of one role being one turn (ANT-21); Responses by `call_id`, wherever the
 output stands (OAI-RESP-06), as long as it is of its call's type (OAI-RESP-17); Gemini in the one content right after
 the calls (GEM-01), by id where there is one, else by name and order; contents of the model in a row are one turn.
+Converse pairs as Anthropic does, by `toolUseId` (BED-04, BED-05).
 """
 
 from __future__ import annotations
@@ -143,6 +144,28 @@ def read_anthropic(body: Body) -> Reading:
     return reading
 
 
+def _as_anthropic(block: Body) -> Body:
+    match block:
+        case {"toolUse": {"type": "server_tool_use"}} | {"toolResult": {"type": str()}}:
+            return {"type": "hosted"}
+        case {"toolUse": use}:
+            return {"type": "tool_use", "id": use.get("toolUseId"), "name": use["name"], "input": use["input"]}
+        case {"toolResult": result}:
+            parts = [{"text": json.dumps(part["json"])} if "json" in part else part for part in result["content"]]
+            failed = result.get("status") == "error"
+            return {"type": "tool_result", "tool_use_id": result["toolUseId"], "content": parts, "is_error": failed}
+        case _:
+            return block
+
+
+def read_bedrock(body: Body) -> Reading:
+    said = [
+        {"role": message["role"], "content": [_as_anthropic(block) for block in message["content"]]}
+        for message in body["messages"]
+    ]
+    return read_anthropic({"messages": said})
+
+
 _OUTPUTS = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}
 
 
@@ -210,6 +233,7 @@ READERS: dict[str, Callable[[Body], Reading]] = {
     "openai-responses": read_responses,
     "anthropic": read_anthropic,
     "gemini": read_gemini,
+    "bedrock": read_bedrock,
 }
 
 

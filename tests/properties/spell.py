@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from .spell_anthropic import spell_anthropic
+from .spell_bedrock import spell_bedrock
 from .spell_chat import VENDORS, spell_chat
 from .spell_gemini import spell_gemini
 from .spell_responses import spell_responses
@@ -24,6 +25,7 @@ SPELLINGS: dict[str, Callable[[Story, str | None], Body]] = {
     "openai-responses": spell_responses,
     "anthropic": spell_anthropic,
     "gemini": spell_gemini,
+    "bedrock": spell_bedrock,
 }
 
 

@@ -71,7 +71,7 @@ def test_an_imported_duplicate_does_not_make_reasoning_fit_again() -> None:
 @given(data=st.data())
 def test_the_long_way_gives_the_same_bytes(source: str, target: str, data: st.DataObject) -> None:
     _, body = told(data, source)
-    model = target_model(data, target) or (body.get("model") if checks.kin(source, target) else None)
+    model = target_model(data, target) or (checks.model_of(body) if checks.kin(source, target) else None)
     direct = segue.convert(body, source=source, target=target, model=model).data
     request = WIRES[source].parse_request(body)
     assert bytes_of(through_the_store(request), target, model) == direct

@@ -67,7 +67,7 @@ def _of_conversations() -> Iterator[str]:
                 yield f"{place}: {out!r}"
                 continue
             again = _converted(out.body, target, target, model)
-            verdict = segue.check(out.body, target, model=model or (case.body.get("model") if home else None))
+            verdict = segue.check(out.body, target, model=model or (checks.model_of(case.body) if home else None))
             if not verdict or any(violation.rule == "KIM-01" for violation in verdict):
                 yield f"{place}: {verdict!r}"
             elif not home and complaints(out.body, target):
@@ -102,7 +102,7 @@ def _of_stories(told: Told) -> Iterator[str]:
             try:
                 if isinstance(out, Exception):
                     raise out
-                checks.converted(story, body, out, source, target, body.get("model") if source == target else None)
+                checks.converted(story, body, out, source, target, checks.model_of(body) if source == target else None)
             except Exception as error:  # noqa: BLE001
                 yield f"story {number}, {source} → {target}: {str(error)[:200]}"
 

@@ -302,6 +302,18 @@ def anthropic_complaints(schema: Schema) -> Iterator[str]:
                 yield f"{path}: Property keys should match pattern: {key!r}"
 
 
+def bedrock_complaints(schema: Schema) -> Iterator[str]:
+    yield from _object_at_the_top(schema, "oneOf", "anyOf", "allOf", "enum", "const", "not")
+    yield from _references_lead_somewhere(schema)
+
+
+def nova_complaints(schema: Schema) -> Iterator[str]:
+    yield from bedrock_complaints(schema)
+    for path, node in subschemas(schema):
+        if isinstance(node, dict) and node.keys() & {"$ref", "$defs"}:
+            yield f"{path}: there is no place for definitions"
+
+
 def anthropic_strict_complaints(schema: Schema) -> Iterator[str]:
     words = frozenset(
         {"type", "properties", "required", "additionalProperties", "items", "anyOf", "enum", "const", "$ref", "$defs"}
@@ -428,6 +440,8 @@ WALKS: dict[str, Callable[[Schema], Iterator[str]]] = {
     "deepseek-strict": deepseek_strict_complaints,
     "anthropic": anthropic_complaints,
     "anthropic-strict": anthropic_strict_complaints,
+    "bedrock": bedrock_complaints,
+    "nova": nova_complaints,
     "gemini": gemini_complaints,
     "gemini-openapi": gemini_openapi_complaints,
     "mistral": mistral_complaints,

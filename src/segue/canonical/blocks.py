@@ -236,7 +236,7 @@ def _no_longer_intact(native: Native | None) -> Native | None:
 AnyBlock = TypeVar("AnyBlock", Text, Thinking, ToolCall, ToolResponse, Media, Code, Opaque)
 
 # Keys that stay true of a block whatever becomes of its content.
-HARMLESS_KEYS = frozenset({"cache_control"})
+HARMLESS_KEYS = frozenset({"cache_control", "cachePoint"})
 
 
 def edited(block: AnyBlock, **changes: Any) -> AnyBlock:

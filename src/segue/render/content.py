@@ -12,7 +12,7 @@ from segue.render.demands import TEXTS
 from segue.render.draft import Draft, same_objects
 from segue.render.report import Kind, Report
 
-__all__ = ["empties", "error_text", "errors", "heard", "media", "silent"]
+__all__ = ["captions", "empties", "error_text", "errors", "heard", "media", "silent"]
 
 _RESULTS: frozenset[type] = frozenset({ToolResponse})
 _SHOWN = frozenset({Media, Opaque, ToolResponse})
@@ -64,8 +64,7 @@ def errors(draft: Draft) -> Draft:
     def told(_message: Message, block: Block) -> list[Block]:
         if not isinstance(block, ToolResponse) or not block.error:
             return [block]
-        # What came from there says it in its own way.
-        if block.native is not None and block.native.intact and draft.at_home(block):
+        if draft.demands.own_errors and block.native is not None and block.native.intact and draft.at_home(block):
             return [block]
         if block.synthetic is not None:
             return [msgspec.structs.replace(block, error=False)]
@@ -218,8 +217,24 @@ def empties(draft: Draft) -> Draft:
     return draft.with_messages(messages)
 
 
+def captions(draft: Draft) -> Draft:
+    """Words beside media that can't be the whole of a message."""
+    wanting = draft.demands.media_with_words
+
+    def worded(message: Message) -> Message:
+        kinds = [block.kind for block in message.blocks if isinstance(block, Media) and block.kind in wanting]
+        if not kinds or any(isinstance(block, Text) for block in message.blocks):
+            return message
+        draft.report.add("inserted", f"words beside a {kinds[0]} that stands alone", subject=kinds[0])
+        return message.holding((*message.blocks, Text(TEXTS.media_alone.format(kind=kinds[0]))))
+
+    return draft.with_messages(map(worded, draft.messages)) if wanting else draft
+
+
 def _is_refused(draft: Draft, block: Block) -> bool:
-    return isinstance(block, Text) and not block.text and not _stays_empty(draft, block)
+    if not isinstance(block, Text) or _stays_empty(draft, block):
+        return False
+    return not (block.text if draft.demands.blank_text else block.text.strip())
 
 
 def _stays_empty(draft: Draft, block: Block) -> bool:

@@ -41,6 +41,8 @@ class Demands(Struct, frozen=True):
     calls_alone: bool = False
     """A message with calls holds no words; they stand in a message before it."""
     first: Literal["any", "human"] = "any"
+    first_at_home: Literal["any", "named", "human"] = "any"
+    """At home anything may come first all the same: whatever the model, if one is named, or it may not."""
     first_calls: bool = True
     """Whether the very first message may hold calls, or be a lone reply, at home."""
     no_messages: bool = True
@@ -110,9 +112,13 @@ class Demands(Struct, frozen=True):
     """Whether it must stand there for an answer by a schema, too."""
 
     error_flag: bool = False
+    own_errors: bool = True
+    """Whether without such a flag results of failed calls go home as they are: they say it in their own way."""
     empty_text: Literal["kept", "home", "refused"] = "kept"
     """Whether a text block may be empty: wherever it stood so at home, at home where its fragment is intact, or
     nowhere. Abroad an empty one is left out."""
+    blank_text: bool = True
+    """Whether a text block of a message may be white space and nothing else."""
     blank_messages: bool = True
     """Whether a message may hold nothing but white space."""
     empty_messages: frozenset[str] = frozenset()
@@ -120,6 +126,10 @@ class Demands(Struct, frozen=True):
     media_human: frozenset[str] = frozenset()
     media_ai: frozenset[str] = frozenset()
     media_results: frozenset[str] = frozenset()
+    media_apart: frozenset[str] = frozenset()
+    """Media that can't stand in one message with results, wherever they come from."""
+    media_with_words: frozenset[str] = frozenset()
+    """Media that can't be the whole of a message: some words must stand beside them."""
     file_ids: frozenset[str] = frozenset()
     """Kinds of media that may be given by a file id that one of the APIs in `file_ids_of` holds."""
     file_ids_of: frozenset[str] = frozenset()
@@ -158,6 +168,7 @@ class TEXTS:
     unsupported = "[{kind} not supported here]"
     undisclosed = "[run by the provider, output not disclosed]"
     media_moved = "[{kind} follows]"
+    media_alone = "[{kind} attached]"
     media_label = "[{kind} from the result of {tool}]"
     system = "[system] {content}"
     reasoning = "[reasoning] {content}"

@@ -24,8 +24,8 @@ They stand in this order, because each relies on what was settled before:
 9.  `system_text`  After `place`, so that a system message can't be caught between a call and its result.
     `answer_form`  What must be said of the answer's form, at the end of the system text that now stands in its place.
 10. `empties`      After all that takes content out, before all that counts neighbours.
-11. `grouping`, `bridges`, `merging`, `ends`   The roles, from the inside out: results in messages, what may follow
-                   what, neighbours of one role, then the two ends.
+11. `grouping`, `bridges`, `merging`, `captions`, `ends`   The roles, from the inside out: results in messages, what
+                   may follow what, neighbours of one role, which may bring words to media that need some, the ends.
 12. `bound`        Reasoning that is bound to its prefix can only be judged when the prefix is final. If it has to go,
                    what depends on content runs once more.
 13. `open_exchange` What is asked of reasoning, with the final messages in view.
@@ -44,7 +44,7 @@ from segue.canonical.blocks import calls_of
 from segue.canonical.request import Request, Tool
 from segue.render.answers import answer_form
 from segue.render.completions import complete, orphans, settle
-from segue.render.content import empties, errors, media, silent
+from segue.render.content import captions, empties, errors, media, silent
 from segue.render.demands import Demands, Policy
 from segue.render.draft import Draft, loose_ids
 from segue.render.hosted import hosted
@@ -82,12 +82,19 @@ def declared(draft: Draft) -> Draft:
         draft = msgspec.structs.replace(draft, tools=tools)
         draft = draft.with_options(tool_choice=msgspec.structs.replace(choice, allowed=None))
     wanted = draft.demands.tools_wanted
-    if draft.tools or wanted == "never" or (wanted == "abroad" and draft.home):
+    if wanted == "never" or (wanted == "abroad" and draft.home):
+        return draft
+    # A tool that a provider runs can be declared to no other.
+    if any(tool.kind != "hosted" or _is_of(tool, draft.demands.api) for tool in draft.tools):
         return draft
     if not any(calls_of(message) for message in draft.messages):
         return draft
     draft.report.add("tools", "the history has calls but no tool is declared: one stub is", fault="rendering")
-    return msgspec.structs.replace(draft, tools=(STUB_TOOL,))
+    return msgspec.structs.replace(draft, tools=(*draft.tools, STUB_TOOL))
+
+
+def _is_of(tool: Tool, api: str) -> bool:
+    return tool.native is not None and tool.native.api == api
 
 
 PASSES: tuple[Pass, ...] = (
@@ -107,6 +114,7 @@ PASSES: tuple[Pass, ...] = (
     grouping,
     bridges,
     merging,
+    captions,
     ends,
     rebound,
     open_exchange,

@@ -29,8 +29,15 @@ def speakers(draft: Draft) -> Draft:
         pieces = parts(message)
         if len(pieces) > 1 or pieces[0] is not message:
             draft.report.add("moved", "calls, reasoning or results stood in a message of somebody else")
-        made += pieces
+        made += map(_with_results, pieces)
     return draft.with_messages(made)
+
+
+def _with_results(piece: Message) -> Message:
+    """What is left of a message of results without any is a human's."""
+    if piece.speaker != "tool" or any(isinstance(block, ToolResponse) for block in piece.blocks):
+        return piece
+    return piece.holding(piece.blocks, speaker="human")
 
 
 def _is_of_one(message: Message) -> bool:

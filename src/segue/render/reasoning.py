@@ -104,7 +104,8 @@ def _staying(draft: Draft, message: Message) -> list[Thinking]:
     if draft.demands.reasoning == "refused":
         return []
     if draft.demands.reasoning == "none":
-        return thoughts if draft.at_home(message) and draft.policy.reasoning == "native" else []
+        stays = draft.at_home(message) and draft.policy.reasoning == "native"
+        return thoughts if stays and all(_of_this_model(draft, block) for block in thoughts) else []
     own = [block for block in thoughts if _is_own(draft, block)]
     # ANT-25: all of it or none
     return [] if draft.demands.reasoning_whole and len(own) < len(thoughts) else own
@@ -132,9 +133,13 @@ def _is_own(draft: Draft, block: Thinking) -> bool:
     # ANT-26: a block without its signature is refused.
     if not block.signature and not block.sealed:
         return False
+    return _of_this_model(draft, block)
+
+
+def _of_this_model(draft: Draft, block: Thinking) -> bool:
+    """ANT-29: reasoning may be bound to the producing model."""
     if draft.demands.reasoning_bound == "provider" or block.origin.model is None or draft.model is None:
         return True
-    # ANT-29: bound to the producing model.
     return same_model(block.origin.model, draft.model)
 
 

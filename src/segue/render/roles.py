@@ -6,7 +6,7 @@ from itertools import filterfalse, takewhile
 
 import msgspec
 
-from segue.canonical.blocks import Block, Message, Text, Thinking, ToolCall, ToolResponse, calls_of, edited
+from segue.canonical.blocks import Block, Media, Message, Text, Thinking, ToolCall, ToolResponse, calls_of, edited
 from segue.render.demands import TEXTS
 from segue.render.draft import Draft, runs, thinks
 
@@ -50,6 +50,8 @@ def _as_words(draft: Draft, message: Message) -> Message:
 
 def grouping(draft: Draft) -> Draft:
     """One message a result, or all results of a turn in one; words apart from calls where they can't stand together."""
+    if draft.demands.media_apart:
+        draft = draft.with_messages(part for message in draft.messages for part in _media_apart(draft, message))
     if draft.demands.calls_alone:
         draft = draft.with_messages(part for message in draft.messages for part in _words_apart(draft, message))
     match draft.demands.results:
@@ -114,6 +116,20 @@ def _alone(draft: Draft, run: list[Message]) -> list[Message]:
     return [*parts, message.holding(words, speaker="human")] if words else parts
 
 
+def _media_apart(draft: Draft, message: Message) -> list[Message]:
+    """Results, and in a message behind them the words with media that can't stand beside results."""
+    if message.speaker != "tool" or not _holds_apart(draft, message):
+        return [message]
+    results = tuple(block for block in message.blocks if isinstance(block, ToolResponse))
+    words = tuple(block for block in message.blocks if not isinstance(block, ToolResponse))
+    draft.report.add("moved", "media that can't stand beside results: put in a message of their own")
+    return [message.holding(results), message.holding(words, speaker="human")]
+
+
+def _holds_apart(draft: Draft, message: Message) -> bool:
+    return any(isinstance(block, Media) and block.kind in draft.demands.media_apart for block in message.blocks)
+
+
 def merging(draft: Draft) -> Draft:
     """Neighbours of one role become one message where the target counts them so; what is at home stays as it is, unless
     the target refuses it."""
@@ -151,18 +167,23 @@ def bridges(draft: Draft) -> Draft:
     Such system text is told as a human's words.
     """
     demands = draft.demands
-    if not demands.bridge and demands.system_after_reply:
+    if not demands.bridge and demands.system_after_reply and not demands.media_apart:
         return draft
     messages: list[Message] = []
+    answering = False
     for message in draft.messages:
         before = messages[-1].speaker if messages else ""
+        # BED-07: neighbours on the user's side are one message
+        answering = before == "tool" or (answering and before == "human")
         # MIS-09
         if message.speaker == "system" and before in ("ai", "tool") and not demands.system_after_reply:
             message = _as_words(draft, message)
         # MIS-07
-        if before == "tool" and message.speaker == "human" and demands.bridge:
+        barred = answering and _holds_apart(draft, message)
+        if message.speaker == "human" and (barred or (before == "tool" and demands.bridge)):
             draft.report.add("inserted", BRIDGE)
             messages.append(_words("ai", TEXTS.bridge))
+            answering = False
         messages.append(message)
     return draft.with_messages(messages)
 
@@ -188,7 +209,8 @@ def _beginning(draft: Draft) -> Draft:
     bare = checked and any(draft.pairs_call(block) for block in first.blocks)
     # MIS-15
     alone = checked and len(draft.messages) == 1 and draft.demands.ending == "marked"
-    lawful = draft.at_home(first) and not bare and not alone
+    free = draft.demands.first_at_home == "any" or (draft.demands.first_at_home == "named" and draft.model is not None)
+    lawful = draft.at_home(first) and free and not bare and not alone
     if first.speaker == "human" or lawful:
         return draft
     draft.report.add("inserted", "a user's word at the beginning")

@@ -34,13 +34,20 @@ _CHAT_KEYS = frozenset(
     }
 )
 _ANTHROPIC_KEYS = frozenset({"system", "stop_sequences", "top_k", "anthropic_version", "mcp_servers"})
+_BEDROCK_KEYS = frozenset(
+    {"modelId", "inferenceConfig", "toolConfig", "additionalModelRequestFields", "guardrailConfig", "performanceConfig"}
+)
+_BEDROCK_BLOCKS = frozenset(
+    {"toolUse", "toolResult", "reasoningContent", "cachePoint", "guardContent", "citationsContent", "searchResult"}
+    | {"image", "document", "video", "audio"}
+)
 _CHAT_PARTS = frozenset({"image_url", "input_audio", "refusal", "document_url"})
 _ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "redacted_thinking", "server_tool_use", "image"})
 _CHAT_FAMILIES = {"kimi": "kimi", "mistral": "mistral", "deepseek": "deepseek", "qwen": "qwen"}
 # Where the conversation stands under a key of its own, that key tells the API.
 _ROOTS = {"input": "openai-responses", "contents": "gemini"}
 # Wires with a shape of their own; any other is a dialect of the Chat wire.
-_SHAPES = frozenset({"anthropic", *_ROOTS.values()})
+_SHAPES = frozenset({"anthropic", "bedrock", *_ROOTS.values()})
 
 
 def detect_source(body: Mapping[str, Any]) -> str:
@@ -55,6 +62,8 @@ def detect_source(body: Mapping[str, Any]) -> str:
     found = set(_signs(body)) or set(_hints(body))
     if len(found) > 1:
         raise InputError(f"this looks like {' and like '.join(sorted(found))} at once; name `source`")
+    if "bedrock" in found:
+        return "bedrock"
     model = body.get("model")
     family = identify(model if isinstance(model, str) else None).family
     if "anthropic" in found or (not found and family == "claude"):
@@ -84,12 +93,16 @@ def _root(body: Mapping[str, Any]) -> str | None:
 def _hints(body: Mapping[str, Any]) -> Iterator[str]:
     if _CHAT_KEYS & body.keys():
         yield "openai-chat"
-    if _ANTHROPIC_KEYS & body.keys():
+    if any(_is_bare(part) for message in _objects(body["messages"]) for part in _objects(message.get("content"))):
+        yield "bedrock"
+    elif _ANTHROPIC_KEYS & body.keys():
         yield "anthropic"
 
 
 def _signs(body: Mapping[str, Any]) -> Iterator[str]:
     """One name for each thing that only one wire says."""
+    if _BEDROCK_KEYS & body.keys():
+        yield "bedrock"
     for tool in _objects(body.get("tools")):
         if "input_schema" in tool:
             yield "anthropic"
@@ -104,10 +117,17 @@ def _message_signs(message: Mapping[str, Any]) -> Iterator[str]:
         yield "openai-chat"
     for part in _objects(message.get("content")):
         kind = str(part.get("type"))
+        if "type" not in part and _BEDROCK_BLOCKS & part.keys():
+            yield "bedrock"
         if kind in _CHAT_PARTS:
             yield "openai-chat"
         elif kind in _ANTHROPIC_BLOCKS:
             yield "anthropic"
+
+
+def _is_bare(part: Mapping[str, Any]) -> bool:
+    """A text without a type beside it."""
+    return list(part) == ["text"]
 
 
 def _objects(value: object) -> Iterator[Mapping[str, Any]]:

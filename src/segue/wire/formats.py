@@ -27,9 +27,10 @@ TOOL_FORMATS: dict[str, ToolFormat] = {
     form.name: form
     for form in (
         ToolFormat("openai", _CHAT | {"openai-responses"}),
-        ToolFormat("anthropic", frozenset({"anthropic"})),
+        ToolFormat("anthropic", frozenset({"anthropic", "bedrock"})),
         ToolFormat("gemini", frozenset({"gemini"})),
-        ToolFormat("mistral", _CHAT | {"mistral"}, mistral_scheme()),
+        ToolFormat("bedrock", frozenset({"bedrock"})),
+        ToolFormat("mistral", _CHAT | {"mistral", "bedrock"}, mistral_scheme()),
         ToolFormat("kimi", _CHAT, kimi_scheme()),
         ToolFormat("deepseek", _CHAT),
         ToolFormat("qwen", _CHAT),

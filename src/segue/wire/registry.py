@@ -7,6 +7,7 @@ from msgspec import Struct
 from segue.errors import InputError, text_argument
 from segue.wire.anthropic import ANTHROPIC
 from segue.wire.base import Wire
+from segue.wire.bedrock import BEDROCK
 from segue.wire.dialects.deepseek import DEEPSEEK
 from segue.wire.dialects.kimi import KIMI
 from segue.wire.dialects.mistral import MISTRAL
@@ -17,7 +18,7 @@ from segue.wire.openai_responses import OPENAI_RESPONSES
 
 __all__ = ["WIRES", "Format", "find", "formats"]
 
-_ALL = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, GEMINI, MISTRAL, KIMI, DEEPSEEK, QWEN)
+_ALL = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, GEMINI, BEDROCK, MISTRAL, KIMI, DEEPSEEK, QWEN)
 WIRES: dict[str, Wire] = {wire.name: wire for wire in _ALL}
 
 

@@ -14,12 +14,14 @@ from msgspec.structs import replace
 __all__ = [
     "ANTHROPIC",
     "ANTHROPIC_STRICT",
+    "BEDROCK",
     "DEEPSEEK",
     "DEEPSEEK_STRICT",
     "GEMINI",
     "GEMINI_OPENAPI",
     "KIMI",
     "MISTRAL",
+    "NOVA",
     "OPENAI",
     "OPENAI_STRICT",
     "PLAIN",
@@ -150,6 +152,20 @@ ANTHROPIC_STRICT = SchemaRules(
     closed=True,
 )
 
+# «The value at toolConfig.tools.0.toolSpec.inputSchema.json.type must be one of the following: object.» What makers
+# beside Anthropic take is not published; the top is kept plain for all.
+BEDROCK = SchemaRules("bedrock", refused_at_top=_COMBINATIONS | {"enum", "const", "not", "$ref"})
+# Nova's guide «Tool use»: at the top nothing but `type`, `properties` and `required`, so no `$defs` either.
+NOVA = replace(
+    BEDROCK,
+    name="nova",
+    keywords=_STRUCTURE - {"$ref", "$defs"}
+    | _RANGES
+    | {"additionalProperties", "const", "default", "title", "pattern", "format", "minLength", "maxLength"}
+    | {"minItems", "maxItems"},
+    refs="inline",
+)
+
 # `parametersJsonSchema` and `responseJsonSchema`: the list of properties in the API's reference. References are taken
 # by the page and refused in practice («reference to undefined schema»), so they are written out.
 GEMINI = SchemaRules(
@@ -212,6 +228,8 @@ ROWS = (
     OPENAI_STRICT,
     ANTHROPIC,
     ANTHROPIC_STRICT,
+    BEDROCK,
+    NOVA,
     GEMINI,
     GEMINI_OPENAPI,
     MISTRAL,

@@ -1,0 +1,115 @@
+"""The Converse API of Amazon Bedrock: one shape for models of many makers, whose own rules hold behind it."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from segue.models import Model
+from segue.render.demands import Demands
+from segue.wire.anthropic import demands as claude_demands
+from segue.wire.base import Wire
+from segue.wire.bedrock.items import ITEM_KEYS
+from segue.wire.bedrock.reply import parse_error, parse_reply, render_error, render_reply
+from segue.wire.bedrock.request import BODY_KEYS, parse_request, render_request
+from segue.wire.bedrock.tools import TOOL_KEYS
+from segue.wire.bedrock.traits import API, DEFAULT_MODEL, Traits, traits_of
+from segue.wire.idmap import IdScheme, mistral_scheme, prefix_scheme
+from segue.wire.names import NameRule
+
+__all__ = ["BEDROCK", "demands"]
+
+# BED-01: and the rules of the maker, ANT-01 and MIS-01
+_IDS = prefix_scheme(API, "tooluse_", limit=64, lawful=r"[a-zA-Z0-9_.:-]{1,64}")
+_CLAUDE_IDS = prefix_scheme(API, "tooluse_", limit=64, lawful=r"[a-zA-Z0-9_-]{1,64}")
+_SCHEMES: dict[str, IdScheme] = {"claude": _CLAUDE_IDS, "mistral": mistral_scheme()}
+# BED-02
+_LAWFUL_NAME = r"[a-zA-Z0-9_-]{1,64}"
+# BED-07: what Claude takes in a user's words, but not beside results
+_APART = frozenset({"document", "video"})
+
+
+def demands(model: Model) -> Demands:
+    """The row of a model: Claude's own where it is one, else that of its family."""
+    traits = traits_of(model)
+    if model.family == "claude":
+        return replace(_of_service(model, traits, claude_demands(model)), media_apart=_APART)
+    return _of_service(
+        model,
+        traits,
+        Demands(
+            api=API,
+            provider=API,
+            # BED-07: words beside results, or in a message of their own
+            results="joint" if traits.words_beside_results else "alone",
+            bridge=not traits.words_beside_results,
+            # BED-04, BED-05
+            unique_ids="turn",
+            ending=traits.ending,
+            system="top",
+            later_system="text",
+            # BED-11
+            reasoning=traits.reasoning,
+            reasoning_bound="model",
+        ),
+    )
+
+
+def _of_service(model: Model, traits: Traits, row: Demands) -> Demands:
+    """The row with what holds for every model."""
+    return replace(
+        row,
+        api=API,
+        provider=API,
+        own_id=_ids(model).lawful,
+        own_name=_LAWFUL_NAME,
+        own_hosted=r"[\s\S]*" if traits.server_tools else r"(?!)",
+        no_messages=False,
+        # BED-10
+        alternation="strict",
+        # BED-06: a body that names no model may be for any
+        first="human",
+        first_at_home="named" if traits.assistant_first else "human",
+        error_flag=traits.error_flag,
+        own_errors=traits.error_flag,
+        # BED-08
+        empty_text="refused",
+        blank_text=False,
+        blank_messages=False,
+        empty_messages=frozenset(),
+        media_human=traits.shown,
+        media_results=traits.in_results,
+        # «you must also include a text field» in a message with a document
+        media_with_words=frozenset({"document"}),
+        # BED-03
+        tools_wanted="always",
+    )
+
+
+def _ids(model: Model) -> IdScheme:
+    return _SCHEMES.get(model.family, _IDS)
+
+
+def _names(_model: Model) -> NameRule:
+    return NameRule()
+
+
+BEDROCK = Wire(
+    name=API,
+    kind="wire",
+    provider=API,
+    title="Amazon Bedrock Converse",
+    default_model=DEFAULT_MODEL,
+    tool_format="bedrock",
+    demands=demands,
+    ids=_ids,
+    names=_names,
+    parse_request=parse_request,
+    render_request=render_request,
+    parse_reply=parse_reply,
+    render_reply=render_reply,
+    parse_error=parse_error,
+    render_error=render_error,
+    body_keys=BODY_KEYS,
+    item_keys=ITEM_KEYS,
+    tool_keys=TOOL_KEYS,
+)

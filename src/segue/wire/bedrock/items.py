@@ -1,0 +1,393 @@
+"""Content blocks ⇄ canonical blocks. A block is a union: an object with one member that says what it is.
+
+A `cachePoint` is a mark on the block before it: that block's fragment has it as a second member, and goes out as two.
+At home a block whose fragment is intact goes out as that very object; only ids and tool names are laid over it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar, assert_never, cast
+
+import msgspec
+from msgspec import UNSET
+
+from segue.canonical.blocks import (
+    Block,
+    Code,
+    Media,
+    Native,
+    Opaque,
+    Origin,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResponse,
+    text_of,
+)
+from segue.canonical.ids import raw_id_or_none
+from segue.canonical.jsontext import parse_argument_text, write_text
+from segue.canonical.request import Tool
+from segue.errors import InputError
+from segue.render.demands import TEXTS
+from segue.wire.base import Projection
+from segue.wire.bedrock.media import MEDIA, parse_media, parse_search_result, render_media
+from segue.wire.bedrock.traits import API
+from segue.wire.fields import JsonObject, kind_of, object_of, object_or_none, string_or_none
+from segue.wire.tools import render_arguments_object
+
+__all__ = ["CACHE_POINT", "ITEM_KEYS", "apart", "marked", "own_fragment", "parse_content", "render_block"]
+
+CACHE_POINT = "cachePoint"
+_SERVER = "server_tool_use"
+_LAWFUL = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+# Dotted names speak for one key of what stands under the first.
+ITEM_KEYS = frozenset(
+    {"role", "content", "text", "json"}
+    | {f"{kind}.{key}" for kind in MEDIA for key in ("format", "source", "name")}
+    | {"toolUse.toolUseId", "toolUse.name", "toolUse.input", "toolUse.type"}
+    | {"toolResult.toolUseId", "toolResult.content", "toolResult.status", "toolResult.type"}
+    | {"reasoningContent.reasoningText", "reasoningContent.redactedContent", "citationsContent.content"}
+    | {"guardContent.text.text", "guardContent.image", "document.context"}
+    | {"searchResult.source", "searchResult.title", "searchResult.content"}
+)
+
+
+# ------------------------------------------------------------------------------------------------------------------ in
+
+
+def parse_content(content: list[Any], model: str | None) -> tuple[tuple[Block, ...], bool]:
+    """The blocks, and whether the API takes all of this as it stands."""
+    blocks: list[Block] = []
+    intact = True
+    server = _server_ids(content)
+    for index, item in enumerate(content):
+        try:
+            made, lawful = _parse_item(item, model, _PARSERS, server)
+        except InputError as error:
+            raise error.under(f"content[{index}]") from None
+        intact = intact and lawful and all(block.native is None or block.native.intact for block in made)
+        blocks += made
+        point = object_of(item).get(CACHE_POINT)
+        if isinstance(point, dict) and blocks:
+            blocks[-1] = marked(blocks[-1], cast("JsonObject", point))
+    return tuple(blocks), intact
+
+
+Markable = TypeVar("Markable", Block, Text, Tool)
+
+
+def marked(value: Markable, point: JsonObject) -> Markable:
+    """A block or tool with a cache point behind it."""
+    native = value.native or Native(API, {}, intact=False)
+    fragment = {**native.fragment, CACHE_POINT: point}
+    return msgspec.structs.replace(value, native=Native(API, fragment, native.intact))
+
+
+def apart(fragment: JsonObject) -> list[JsonObject]:
+    """The blocks that a fragment stands for: itself, or its members one by one."""
+    return [fragment] if len(fragment) == 1 else [{key: value} for key, value in fragment.items()]
+
+
+def _server_ids(content: list[Any]) -> frozenset[object]:
+    """Ids of the calls in this content that the provider runs itself."""
+    found: set[object] = set()
+    for item in content:
+        match item:
+            case {"toolUse": {"type": "server_tool_use", "toolUseId": str(call_id)}}:
+                found.add(call_id)
+            case _:
+                pass
+    return frozenset(found)
+
+
+_Parser = Callable[[JsonObject, Any, str | None], Block]
+
+
+def _parse_item(
+    value: object, model: str | None, parsers: dict[str, _Parser], server: frozenset[object]
+) -> tuple[list[Block], bool]:
+    """The blocks of one union: one, unless a client set several members at once."""
+    item = object_of(value)
+    members = {key: member for key, member in item.items() if member is not None}
+    if not members:
+        raise InputError("a block needs a member that says what it is, such as `text`")
+    made: list[Block] = []
+    known = [key for key in members if key in parsers]
+    for key in known:
+        alone = item if len(item) == 1 else {key: members[key]}
+        try:
+            block = parsers[key](alone, members[key], model)
+        except InputError as error:
+            raise error.under(key) from None
+        if isinstance(block, ToolResponse) and block.origin.raw_id in server and not block.hosted:
+            block = msgspec.structs.replace(block, hosted=True)
+        made.append(block)
+    if not known and CACHE_POINT not in members:
+        kind = next(iter(members))
+        made.append(Opaque(kind, text=_told(members[kind]), native=Native(API, item)))
+    return made, len(item) == 1
+
+
+def _told(member: object) -> str:
+    """What can be said of a block whose kind segue does not know."""
+    inner = object_or_none(member) or {}
+    return "\n".join(value for key in ("text", "name") if isinstance(value := inner.get(key), str))
+
+
+def _needed_text(inner: JsonObject, key: str) -> str:
+    value = inner.get(key)
+    if isinstance(value, str):
+        return value
+    raise InputError(f"a string was expected, not {kind_of(value)}", path=key)
+
+
+def _parse_text(item: JsonObject, value: Any, _model: str | None) -> Block:
+    if not isinstance(value, str):
+        raise InputError(f"a string was expected, not {kind_of(value)}")
+    return Text(value, native=Native(API, item))
+
+
+def _media_parser(kind: Any) -> _Parser:
+    return lambda item, value, _model: parse_media(kind, item, object_of(value))
+
+
+def _origin(raw_id: object, model: str | None) -> Origin:
+    known = raw_id_or_none(raw_id)
+    stood = raw_id if known is None and isinstance(raw_id, str) and raw_id else None
+    return Origin(API, model, known, stood, "synthetic" if known is None else "natural")
+
+
+def _parse_tool_use(item: JsonObject, value: Any, model: str | None) -> Block:
+    inner = object_of(value)
+    arguments: Any = inner.get("input")
+    text: str | None = None
+    # BED-09: anything but an object is refused, so such a fragment can't go home as it is
+    intact = isinstance(arguments, dict)
+    if isinstance(arguments, str):
+        arguments, text = parse_argument_text(arguments)
+    hosted = inner.get("type") == _SERVER
+    # BED-01, BED-02: what the provider ran is never spelled anew
+    lawful = not hosted or (_is_lawful(inner.get("toolUseId")) and _is_lawful(inner.get("name")))
+    return ToolCall(
+        _needed_text(inner, "name"),
+        {} if arguments is None and text is None else arguments,
+        arguments_text=text,
+        kind="hosted" if hosted else "function",
+        origin=_origin(inner.get("toolUseId"), model),
+        native=Native(API, item, intact and lawful),
+    )
+
+
+def _is_lawful(word: object) -> bool:
+    return isinstance(word, str) and _LAWFUL.fullmatch(word) is not None
+
+
+def _parse_tool_result(item: JsonObject, value: Any, model: str | None) -> Block:
+    inner = object_of(value)
+    content: Any = inner.get("content")
+    failed = inner.get("status") == "error"
+    structured: Any = UNSET
+    blocks: tuple[Block, ...] = ()
+    intact = isinstance(content, list) and inner.get("status", "success") in ("success", "error")
+    if isinstance(content, str):
+        blocks = (Text(content),)
+    elif isinstance(content, list):
+        parts = cast("list[Any]", content)
+        # «cannot be empty when status value is error»
+        intact = intact and not (failed and not parts)
+        intact = intact and (inner.get("type") is None or _is_lawful(inner.get("toolUseId")))
+        only = object_or_none(parts[0]) if len(parts) == 1 else None
+        if only is not None and list(only) == ["json"]:
+            structured = only["json"]
+        else:
+            blocks, lawful = _parse_result_content(parts, model)
+            intact = intact and lawful
+    elif content is not None:
+        raise InputError(f"a list was expected, not {kind_of(content)}", path="content")
+    return ToolResponse(
+        content=blocks,
+        structured=structured,
+        error=failed,
+        is_complete=True,
+        hosted=bool(string_or_none(inner.get("type"))),
+        origin=_origin(inner.get("toolUseId"), model),
+        native=Native(API, item, intact),
+    )
+
+
+def _parse_result_content(parts: list[Any], model: str | None) -> tuple[tuple[Block, ...], bool]:
+    blocks: list[Block] = []
+    intact = True
+    for index, part in enumerate(parts):
+        try:
+            made, lawful = _parse_item(part, model, _RESULT_PARSERS, frozenset())
+        except InputError as error:
+            raise error.under(f"content[{index}]") from None
+        # Nothing but these can stand inside a result; what else is there is told as text.
+        known = not any(isinstance(block, Opaque) and block.kind in _PARSERS for block in made)
+        blocks += made if known else [Text(write_text(part))]
+        intact = intact and lawful and known
+    return tuple(blocks), intact
+
+
+def _parse_reasoning(item: JsonObject, value: Any, model: str | None) -> Block:
+    inner = object_of(value)
+    origin = Origin(API, model, identity="absent")
+    sealed = string_or_none(inner.get("redactedContent"))
+    if sealed is not None:
+        return Thinking(sealed=sealed, origin=origin, native=Native(API, item))
+    thought = object_or_none(inner.get("reasoningText")) or {}
+    text = string_or_none(thought.get("text"))
+    # ANT-25: a signature is nothing without the text that was signed
+    signature = string_or_none(thought.get("signature")) if text is not None else None
+    return Thinking(text or "", signature, origin=origin, native=Native(API, item, text is not None))
+
+
+def _parse_citations(item: JsonObject, value: Any, _model: str | None) -> Block:
+    parts: Any = object_of(value).get("content")
+    texts = [object_or_none(part) or {} for part in cast("list[Any]", parts)] if isinstance(parts, list) else []
+    told = "".join(part["text"] for part in texts if isinstance(part.get("text"), str))
+    return Text(told, native=Native(API, item)) if told else Opaque("citationsContent", native=Native(API, item))
+
+
+def _parse_guarded(item: JsonObject, value: Any, _model: str | None) -> Block:
+    inner = object_of(value)
+    text, image = object_or_none(inner.get("text")) or {}, object_or_none(inner.get("image"))
+    if isinstance(text.get("text"), str):
+        return Text(text["text"], native=Native(API, item))
+    if image is not None:
+        return parse_media("image", item, image)
+    return Opaque("guardContent", native=Native(API, item))
+
+
+_RESULT_PARSERS: dict[str, _Parser] = {
+    "text": _parse_text,
+    "json": lambda item, value, _model: Text(write_text(value), native=Native(API, item)),
+    **{kind: _media_parser(kind) for kind in MEDIA if kind != "audio"},
+    "searchResult": lambda item, value, _model: parse_search_result(item, object_of(value)),
+}
+_PARSERS: dict[str, _Parser] = {
+    **{key: parser for key, parser in _RESULT_PARSERS.items() if key != "json"},
+    "audio": _media_parser("audio"),
+    "toolUse": _parse_tool_use,
+    "toolResult": _parse_tool_result,
+    "reasoningContent": _parse_reasoning,
+    "citationsContent": _parse_citations,
+    "guardContent": _parse_guarded,
+}
+
+
+# ----------------------------------------------------------------------------------------------------------------- out
+
+
+def own_fragment(native: Native | None) -> JsonObject | None:
+    """The fragment itself where this API wrote it and it still says everything."""
+    if native is None or not native.intact or native.api != API:
+        return None
+    return cast("JsonObject", native.fragment)
+
+
+def render_block(block: Block, projection: Projection) -> list[JsonObject]:
+    """The block, and the cache point behind it if there is one."""
+    own = own_fragment(block.native)
+    match block:
+        case ToolCall():
+            return _with_point(_render_call(block, own, projection), block.native)
+        case ToolResponse():
+            return _with_point(_render_response(block, own, projection), block.native)
+        case _ if own is not None:
+            return apart(own)
+        case _:
+            return _with_point(_render_anew(block, projection), block.native)
+
+
+def _with_point(written: JsonObject, native: Native | None) -> list[JsonObject]:
+    point = native.fragment.get(CACHE_POINT) if native is not None and native.api == API else None
+    return [written] if point is None else [written, {CACHE_POINT: point}]
+
+
+def _render_anew(block: Text | Thinking | Media | Code | Opaque, projection: Projection) -> JsonObject:
+    match block:
+        case Text():
+            return {"text": block.text}
+        case Thinking():
+            return {"reasoningContent": _render_thinking(block)}
+        case Media():
+            return render_media(block, projection)
+        case Code():
+            fence = "````" if "```" in block.code else "```"
+            return {"text": f"{fence}{block.language}\n{block.code}\n{fence}"}
+        case Opaque():
+            projection.report.add("text", "content of a kind unknown to the API is told as text", subject=block.kind)
+            return {"text": f"{TEXTS.unsupported.format(kind=block.kind)} {block.text}".rstrip()}
+        case _:
+            assert_never(block)
+
+
+def _render_thinking(block: Thinking) -> JsonObject:
+    if block.sealed is not None:
+        return {"redactedContent": block.sealed}
+    signed = {"signature": block.signature} if block.signature else {}
+    return {"reasoningText": {"text": block.text, **signed}}
+
+
+def _first(own: JsonObject, key: str) -> JsonObject:
+    """A fragment without the cache point behind it, as the very object where there is none."""
+    return own if len(own) == 1 else {key: own[key]}
+
+
+def _render_call(call: ToolCall, own: JsonObject | None, projection: Projection) -> JsonObject:
+    if call.kind == "hosted":
+        if own is not None:
+            return _first(own, "toolUse")
+        if call.origin.provider == API:
+            told = TEXTS.hosted_call.format(tool=call.name, arguments=write_text(call.arguments))
+            return _said(told, call.id, call.name, projection)
+    name = projection.names.render(call.name)
+    call_id = projection.ids.render(call.id)
+    if own is None:
+        arguments = render_arguments_object(call, projection.report)
+        return {"toolUse": {"toolUseId": call_id, "name": name, "input": arguments}}
+    inner = own["toolUse"]
+    if inner.get("toolUseId") == call_id and inner.get("name") == name:
+        return _first(own, "toolUse")
+    return {"toolUse": {**inner, "toolUseId": call_id, "name": name}}
+
+
+def _render_response(response: ToolResponse, own: JsonObject | None, projection: Projection) -> JsonObject:
+    if response.hosted:
+        if own is not None:
+            return _first(own, "toolResult")
+        if response.origin.provider == API:
+            told = TEXTS.hosted_result.format(tool=response.name, content=text_of(response.content))
+            return _said(told, response.call_id, response.name, projection)
+    call_id = projection.ids.render(response.call_id)
+    if own is not None:
+        inner = own["toolResult"]
+        same = inner.get("toolUseId") == call_id
+        return _first(own, "toolResult") if same else {"toolResult": {**inner, "toolUseId": call_id}}
+    failed = response.error or response.outcome is not None
+    written: JsonObject = {"toolUseId": call_id, "content": _result_content(response, projection)}
+    if failed:
+        # «The content field … cannot be empty when status value is error.»
+        written["content"] = written["content"] or [{"text": TEXTS.error.format(content="").rstrip()}]
+        written["status"] = "error"
+    return {"toolResult": written}
+
+
+def _result_content(response: ToolResponse, projection: Projection) -> list[JsonObject]:
+    # BED-08: no empty text
+    blocks = [block for block in response.content or () if not (isinstance(block, Text) and not block.text)]
+    written = [item for block in blocks for item in render_block(block, projection)]
+    if response.structured is not UNSET and not any(isinstance(block, Text) for block in blocks):
+        value: Any = response.structured
+        return [{"json": value} if isinstance(value, dict) else {"text": write_text(value)}, *written]
+    return written
+
+
+def _said(text: str, call_id: str, name: str | None, projection: Projection) -> JsonObject:
+    projection.report.add("text", "a changed hosted interaction is told as text", call_id=call_id, subject=name)
+    return {"text": text}

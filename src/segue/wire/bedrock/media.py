@@ -1,0 +1,201 @@
+"""Pictures, films, sounds and documents ⇄ `Media`, and what can be told of content that only this API has.
+
+A document that holds plain text is that text everywhere: read as `Text`, it goes home by its native fragment. Bytes are
+base64 text in JSON. Converse fetches nothing but its own storage, which nobody else can read.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Callable
+from typing import Any, Literal, cast
+from urllib.parse import unquote_to_bytes
+
+from segue.canonical.blocks import Block, Media, Native, Opaque, Text
+from segue.render.demands import TEXTS
+from segue.render.report import Report
+from segue.wire.base import Projection
+from segue.wire.bedrock.traits import API
+from segue.wire.fields import JsonObject, object_or_none, string_or_none
+
+__all__ = ["MEDIA", "name_documents", "parse_media", "parse_search_result", "render_media"]
+
+Kind = Literal["image", "audio", "video", "document"]
+MEDIA: tuple[Kind, ...] = ("image", "document", "video", "audio")
+
+_OFFICE = "application/vnd.openxmlformats-officedocument"
+_MIMES: dict[Kind, dict[str, str]] = {
+    "image": {name: f"image/{name}" for name in ("png", "jpeg", "gif", "webp")},
+    "document": {
+        "pdf": "application/pdf",
+        "csv": "text/csv",
+        "doc": "application/msword",
+        "docx": f"{_OFFICE}.wordprocessingml.document",
+        "xls": "application/vnd.ms-excel",
+        "xlsx": f"{_OFFICE}.spreadsheetml.sheet",
+        "html": "text/html",
+        "txt": "text/plain",
+        "md": "text/markdown",
+    },
+    "video": {
+        "mkv": "video/x-matroska",
+        "mov": "video/quicktime",
+        "mp4": "video/mp4",
+        "webm": "video/webm",
+        "flv": "video/x-flv",
+        "mpeg": "video/mpeg",
+        "mpg": "video/mpeg",
+        "wmv": "video/x-ms-wmv",
+        "three_gp": "video/3gpp",
+    },
+    "audio": {
+        "mp3": "audio/mpeg",
+        "opus": "audio/opus",
+        "wav": "audio/wav",
+        "aac": "audio/aac",
+        "flac": "audio/flac",
+        "mp4": "audio/mp4",
+        "ogg": "audio/ogg",
+        "mka": "audio/x-matroska",
+        "webm": "audio/webm",
+    },
+}
+_FORMATS = {kind: {mime: name for name, mime in reversed(table.items())} for kind, table in _MIMES.items()}
+_FORMATS["image"]["image/jpg"] = "jpeg"
+_FORMATS["audio"] |= {"audio/mp3": "mp3", "audio/x-wav": "wav", "audio/wave": "wav"}
+_UNSAID: dict[Kind, str] = {"image": "png", "document": "pdf", "video": "mp4", "audio": "mp3"}
+
+# «can only contain alphanumeric characters, whitespace characters, hyphens, parentheses, and square brackets», no two
+# blanks in a row; no name twice in a request.
+_LAWFUL_NAME = re.compile(r"(?!.*  )[a-zA-Z0-9 \-()\[\]]{1,200}")
+_NAME_LIMIT = 200
+
+
+# ------------------------------------------------------------------------------------------------------------------ in
+
+
+def parse_media(kind: Kind, block: JsonObject, inner: JsonObject) -> Block:
+    """The media of a block `{kind: inner}`; `guardContent` has another block around it."""
+    if kind == "document" and (told := _document_text(inner)):
+        return Text(told, native=Native(API, block))
+    source = object_or_none(inner.get("source")) or {}
+    mime = _MIMES[kind].get(str(inner.get("format")))
+    name = string_or_none(inner.get("name"))
+    match source:
+        case {"bytes": str(data)}:
+            return Media(kind, mime, data=data, name=name, native=Native(API, block))
+        case {"s3Location": {"uri": str(uri)}}:
+            return Media(kind, mime, file_id=uri, name=name, native=Native(API, block))
+        case _:
+            return Opaque(kind, text=name or "", native=Native(API, block))
+
+
+def _document_text(inner: JsonObject) -> str:
+    source = object_or_none(inner.get("source")) or {}
+    match source:
+        case {"text": str(body)}:
+            pass
+        case {"content": [*parts]}:
+            body = _texts_of(parts)
+        case _:
+            return ""
+    return _lines(inner.get("name"), inner.get("context"), body)
+
+
+def parse_search_result(block: JsonObject, inner: JsonObject) -> Block:
+    parts: Any = inner.get("content")
+    texts = _texts_of(cast("list[Any]", parts)) if isinstance(parts, list) else None
+    told = _lines(inner.get("title"), inner.get("source"), texts)
+    return Text(told, native=Native(API, block)) if told else Opaque("searchResult", native=Native(API, block))
+
+
+def _texts_of(parts: list[Any]) -> str:
+    return _lines(*(part.get("text") for part in map(object_or_none, parts) if part is not None))
+
+
+def _lines(*parts: object) -> str:
+    return "\n".join(part for part in parts if isinstance(part, str) and part.strip())
+
+
+# ----------------------------------------------------------------------------------------------------------------- out
+
+
+def render_media(media: Media, projection: Projection) -> JsonObject:
+    """The block of media from abroad; what can't be said becomes text with a report line."""
+    if media.url is not None and media.url.startswith("data:"):
+        media = _taken_apart(media)
+    elif media.data is None and media.url is not None and projection.fetch is not None:
+        data, mime = projection.fetch(media.url)
+        media = Media(media.kind, mime, data=b64encode(data).decode(), name=media.name or _last_part(media.url))
+    form = _format_of(media)
+    if form is None or not (media.data or str(media.file_id).startswith("s3://")):
+        projection.report.add("text", f"{media.kind} that the API does not take: told as text", subject=media.kind)
+        said = [TEXTS.unsupported.format(kind=media.kind), media.name or "", media.url or media.file_id or ""]
+        return {"text": " ".join(part for part in said if part)}
+    source: JsonObject = {"bytes": media.data} if media.data else {"s3Location": {"uri": media.file_id}}
+    if media.kind == "document":
+        return {"document": {"format": form, "name": media.name or "document", "source": source}}
+    return {media.kind: {"format": form, "source": source}}
+
+
+def _format_of(media: Media) -> str | None:
+    if media.mime is None:
+        return _UNSAID[media.kind]
+    mime = media.mime.partition(";")[0].strip().lower()
+    form = _FORMATS[media.kind].get(mime)
+    return "txt" if form is None and media.kind == "document" and mime.startswith("text/") else form
+
+
+def _taken_apart(media: Media) -> Media:
+    """A `data:` URL as the bytes and media type that it holds."""
+    head, _, payload = (media.url or "").removeprefix("data:").partition(",")
+    mime, *parameters = head.split(";")
+    data = payload if "base64" in parameters else b64encode(unquote_to_bytes(payload)).decode()
+    return Media(media.kind, mime or media.mime, data=data, name=media.name)
+
+
+def _last_part(url: str) -> str:
+    return url.partition("?")[0].rstrip("/").rpartition("/")[2]
+
+
+def name_documents(messages: list[JsonObject], report: Report) -> list[JsonObject]:
+    """The messages with document names that are lawful and differ from each other, in results as well."""
+    taken: set[str] = set()
+
+    def named(items: list[Any]) -> list[Any]:
+        made = [_named(item, taken, report, named) for item in items]
+        return items if all(new is old for new, old in zip(made, items, strict=True)) else made
+
+    written: list[JsonObject] = []
+    for message in messages:
+        content = named(message["content"])
+        written.append(message if content is message["content"] else {**message, "content": content})
+    return written
+
+
+def _named(item: JsonObject, taken: set[str], report: Report, named: Callable[[list[Any]], list[Any]]) -> JsonObject:
+    result, document = object_or_none(item.get("toolResult")), object_or_none(item.get("document"))
+    if result is not None and isinstance(result.get("content"), list):
+        made = named(result["content"])
+        return item if made is result["content"] else {**item, "toolResult": {**result, "content": made}}
+    if document is None:
+        return item
+    name = _fresh(str(document.get("name") or ""), taken)
+    taken.add(name)
+    if name == document.get("name"):
+        return item
+    report.add("adjusted", f"a document is called {name!r} here", subject=str(document.get("name") or ""))
+    return {**item, "document": {**document, "name": name}}
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    """The name itself where it is lawful, and not taken yet."""
+    if not _LAWFUL_NAME.fullmatch(name):
+        stem = re.sub(r"\.[A-Za-z0-9]{1,5}$", "", name)
+        name = " ".join(re.sub(r"[^a-zA-Z0-9\-()\[\]]", " ", stem).split())[:_NAME_LIMIT].strip() or "document"
+    made, count = name, 1
+    while made in taken:
+        count += 1
+        made = f"{name[: _NAME_LIMIT - 8]} {count}"
+    return made

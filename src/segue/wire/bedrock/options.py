@@ -1,0 +1,262 @@
+"""What a request asks for beside its messages: `inferenceConfig`, `outputConfig`, the choice of tools and the fields
+that only a model knows ⇄ `Options`.
+
+`render_options` always says what the target's model takes. At home it is called for before and after, and only the
+difference is laid over the body, so what nobody changed stays as the client wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from segue.canonical.jsontext import parse_argument_text, write_text
+from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, ToolChoice
+from segue.models import Model
+from segue.render.report import Report
+from segue.wire.anthropic.thinking import fit_budget, is_thinking, parse_reasoning, render_reasoning
+from segue.wire.anthropic.traits import Traits as ClaudeTraits
+from segue.wire.anthropic.traits import traits_of as claude_traits
+from segue.wire.bedrock.traits import traits_of
+from segue.wire.effort import effort_of, nearest
+from segue.wire.fields import JsonObject, integer_or_none, number_or_none, object_or_none, string_or_none
+from segue.wire.schema import fitted_format, rules
+
+__all__ = ["EXTRA", "lawful_options", "parse_options", "render_options"]
+
+EXTRA = "additionalModelRequestFields"
+_STEPS: tuple[Effort, ...] = ("low", "medium", "high")
+_UNKNOWN = ("seed", "presence_penalty", "frequency_penalty", "user")
+
+
+# ------------------------------------------------------------------------------------------------------------------ in
+
+
+def parse_options(body: Mapping[str, Any]) -> Options:
+    """Values of a wrong type are not modelled; they stay in the body's native fragment."""
+    config = object_or_none(body.get("inferenceConfig")) or {}
+    extra = object_or_none(body.get(EXTRA)) or {}
+    output = object_or_none(body.get("outputConfig")) or {}
+    tools = object_or_none(body.get("toolConfig")) or {}
+    inner = object_or_none(extra.get("inferenceConfig")) or {}
+    top_k = (extra.get("top_k"), inner.get("topK"))
+    return Options(
+        max_tokens=integer_or_none(config.get("maxTokens")),
+        temperature=number_or_none(config.get("temperature")),
+        top_p=number_or_none(config.get("topP")),
+        top_k=next((value for value in map(integer_or_none, top_k) if value is not None), None),
+        stop=_parse_stop(config.get("stopSequences")),
+        tool_choice=_parse_choice(object_or_none(tools.get("toolChoice")) or {}),
+        reasoning=_parse_reasoning(body.get("modelId"), extra, output),
+        response_format=_parse_format(object_or_none(output.get("textFormat")) or {}),
+    )
+
+
+def _parse_stop(value: object) -> tuple[str, ...] | None:
+    words = cast("list[object]", value) if isinstance(value, list) else [None]
+    texts = tuple(word for word in words if isinstance(word, str))
+    return texts if len(texts) == len(words) else None
+
+
+def _parse_choice(choice: JsonObject) -> ToolChoice | None:
+    match choice:
+        case {"auto": dict()}:
+            return ToolChoice("auto")
+        case {"any": dict()}:
+            return ToolChoice("required")
+        case {"tool": {"name": str(name)}}:
+            return ToolChoice("tool", name)
+        case _:
+            return None
+
+
+def _parse_reasoning(model: object, extra: JsonObject, output: JsonObject) -> Reasoning | None:
+    """Claude's `thinking`, which was `reasoning_config` once; Nova's `reasoningConfig`; the effort of gpt-oss."""
+    nova = object_or_none(extra.get("reasoningConfig")) or {}
+    asked_for = (nova.get("maxReasoningEffort"), extra.get("reasoning_effort"))
+    effort: Effort | None = next((step for step in _STEPS if step in asked_for), None)
+    if nova.get("type") in ("enabled", "disabled"):
+        return Reasoning(enabled=nova["type"] == "enabled", effort=effort)
+    if effort is not None:
+        return Reasoning(effort=effort)
+    asked = {"thinking": extra.get("thinking") or extra.get("reasoning_config"), "model": model}
+    inner = object_or_none(extra.get("output_config")) or {}
+    return parse_reasoning({**asked, "output_config": {"effort": output.get("effort", inner.get("effort"))}})
+
+
+def _parse_format(wanted: JsonObject) -> ResponseFormat | None:
+    match wanted:
+        case {"type": "json_schema", "structure": {"jsonSchema": {"schema": str(text)} as inner}}:
+            schema = object_or_none(parse_argument_text(text)[0])
+            name = string_or_none(cast("JsonObject", inner).get("name"))
+            return None if schema is None else ResponseFormat("schema", schema, name, strict=True)
+        case _:
+            return None
+
+
+# ----------------------------------------------------------------------------------------------------------------- out
+
+
+def lawful_options(options: Options, model: Model, report: Report) -> Options:
+    """Options from abroad, with the schema of an answer as the API takes it."""
+    form = options.response_format
+    if form is None or form.schema is None or not _takes_schemas(model):
+        return options
+    return replace(options, response_format=fitted_format(form, rules.ANTHROPIC_STRICT, report))
+
+
+def _takes_schemas(model: Model) -> bool:
+    return model.family == "claude" and claude_traits(model).schemas
+
+
+def render_options(
+    options: Options, model: Model, report: Report, *, declared: bool, spell: Callable[[str], str]
+) -> JsonObject:
+    """The fields by where they stand; `toolChoice` has its place in `toolConfig`. `declared`: whether tools are."""
+    extra, effort = _render_reasoning(options, model, report)
+    refused = _refused(options, model, extra, report)
+    config = _render_config(options, model, extra, refused, report)
+    if "thinking" in extra and "maxTokens" in config:
+        extra["thinking"] = fit_budget(extra["thinking"], config["maxTokens"], report)
+    if options.top_k is not None and "top_k" not in refused:
+        extra |= _render_top_k(options.top_k, model, report)
+    output: JsonObject = {}
+    form = _render_format(options.response_format, model, report)
+    if form is not None:
+        output["textFormat"] = form
+    if effort is not None:
+        output["effort"] = effort
+    choice = _render_choice(options, model, report, spell) if declared else None
+    if not declared and options.tool_choice is not None:
+        _leave_out("tool_choice", "no tool is declared", report)
+    if options.parallel is False:
+        _leave_out("parallel", "the API has no such option", report)
+    if options.stream:
+        _leave_out("stream", "here the address asks for it", report)
+    for name in _UNKNOWN:
+        if getattr(options, name) is not None:
+            _leave_out(name, "the API has no such option", report)
+    extra = {key: value for key, value in extra.items() if value is not None}
+    fields = {"inferenceConfig": config, "toolChoice": choice, EXTRA: extra, "outputConfig": output}
+    return {key: value for key, value in fields.items() if value}
+
+
+def _leave_out(name: str, why: str, report: Report) -> None:
+    report.add("adjusted", f"`{name}` is left out: {why}", subject=name)
+
+
+def _render_reasoning(options: Options, model: Model, report: Report) -> tuple[JsonObject, Effort | None]:
+    """What a model's own fields say of reasoning, and `outputConfig.effort`."""
+    asked = options.reasoning
+    if asked is None or asked == Reasoning():
+        return {}, None
+    if model.family == "claude":
+        thinking, effort = render_reasoning(asked, claude_traits(model), report)
+        return ({} if thinking is None else {"thinking": thinking}), effort
+    off = asked.enabled is False or asked.effort == "none"
+    effort = asked.effort or (effort_of(asked.budget, known=_STEPS) if asked.budget else "medium")
+    step = nearest(effort, _STEPS)
+    match traits_of(model).thinks:
+        case "nova":
+            enabled = {"type": "enabled", "maxReasoningEffort": step}
+            return {"reasoningConfig": {"type": "disabled"} if off or step is None else enabled}, None
+        case "gpt":
+            return {"reasoning_effort": "low" if off else step}, None
+        case _:
+            if not off:
+                report.add("adjusted", "the model can't be asked to think: left out", subject="reasoning")
+            return {}, None
+
+
+def _sampling_rules(model: Model) -> ClaudeTraits:
+    return claude_traits(model) if model.family == "claude" else ClaudeTraits()
+
+
+def _refused(options: Options, model: Model, extra: JsonObject, report: Report) -> set[str]:
+    """Sampling fields that Claude would refuse beside each other or beside thinking; each is reported."""
+    traits = _sampling_rules(model)
+    thinks = is_thinking(extra.get("thinking"))
+    found: dict[str, str] = {}
+    for name in ("temperature", "top_p", "top_k"):
+        value = getattr(options, name)
+        lawful = {"temperature": value == 1, "top_p": value is not None and value >= 0.95, "top_k": False}[name]
+        if value is None:
+            continue
+        if not traits.sampling:
+            found[name] = "the model takes no sampling fields"
+        elif thinks and not lawful:
+            found[name] = "not lawful while thinking is on"
+        elif name == "top_p" and options.temperature is not None and traits.one_sampler and "temperature" not in found:
+            found[name] = "the model takes it or `temperature`, not both"
+    for name, why in found.items():
+        _leave_out(name, why, report)
+    return set(found)
+
+
+def _render_config(options: Options, model: Model, extra: JsonObject, refused: set[str], report: Report) -> JsonObject:
+    given = {"temperature": options.temperature, "top_p": options.top_p}
+    config: JsonObject = {}
+    if options.max_tokens is not None:
+        config["maxTokens"] = _within(options.max_tokens, _sampling_rules(model).ceiling, "max_tokens", report)
+    for name, key in (("temperature", "temperature"), ("top_p", "topP")):
+        if given[name] is not None and name not in refused:
+            config[key] = _within(given[name], 1, name, report)
+    stop = [word for word in options.stop or () if word.strip()]
+    if len(stop) < len(options.stop or ()):
+        _leave_out("stop", "blank stop sequences are refused", report)
+    if stop:
+        config["stopSequences"] = stop
+    reasoning = object_or_none(extra.get("reasoningConfig")) or {}
+    if reasoning.get("maxReasoningEffort") == "high":
+        # Nova's guide «Extended thinking»: at the highest effort these are refused.
+        for key in ("maxTokens", "temperature", "topP"):
+            if config.pop(key, None) is not None:
+                _leave_out(key, "not lawful at the highest effort", report)
+    return config
+
+
+def _within(value: Any, ceiling: int | None, name: str, report: Report) -> Any:
+    if ceiling is None or value <= ceiling:
+        return value
+    report.add("adjusted", f"`{name}` is cut to {ceiling}, the most there is", subject=name)
+    return ceiling
+
+
+def _render_top_k(top_k: int, model: Model, report: Report) -> JsonObject:
+    match traits_of(model).top_k:
+        case "top_k":
+            return {"top_k": top_k}
+        case "inferenceConfig.topK":
+            return {"inferenceConfig": {"topK": top_k}}
+        case _:
+            _leave_out("top_k", "the model is not known to have such a field", report)
+            return {}
+
+
+def _render_choice(options: Options, model: Model, report: Report, spell: Callable[[str], str]) -> JsonObject | None:
+    choice = options.tool_choice
+    if choice is None:
+        return None
+    # BED-09: there is no `none`
+    if choice.mode == "none":
+        report.add("adjusted", "no choice forbids tools here: they stay declared", subject="tool_choice")
+        return None
+    if choice.mode == "auto":
+        return {"auto": {}} if traits_of(model).forced_choice else None
+    # ANT-30: from 5.5 on no tool can be forced at all
+    if not traits_of(model).forced_choice or not _sampling_rules(model).forced_choice:
+        report.add("adjusted", "the model can't be forced to call a tool: left to it", subject="tool_choice")
+        return None
+    return {"tool": {"name": spell(choice.name)}} if choice.mode == "tool" and choice.name else {"any": {}}
+
+
+def _render_format(wanted: ResponseFormat | None, model: Model, report: Report) -> JsonObject | None:
+    if wanted is None or wanted.kind == "text":
+        return None
+    if wanted.kind != "schema" or wanted.schema is None or not _takes_schemas(model):
+        _leave_out("response_format", "only a schema can be asked for, of Claude 4.1 or newer", report)
+        return None
+    named = {"name": wanted.name} if wanted.name else {}
+    return {"type": "json_schema", "structure": {"jsonSchema": {"schema": write_text(wanted.schema), **named}}}

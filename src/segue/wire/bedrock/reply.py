@@ -1,0 +1,185 @@
+"""Whole replies, and errors: Converse responses ⇄ `Reply`, error bodies ⇄ `ApiError`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from segue.canonical.blocks import Block, Media, Native, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.request import Finish, Reply, Usage
+from segue.errors import InputError, RemoteProtocolError
+from segue.render.demands import TEXTS
+from segue.wire.base import ApiError, Projection
+from segue.wire.bedrock.items import own_fragment, parse_content, render_block
+from segue.wire.bedrock.traits import API
+from segue.wire.fields import (
+    JsonObject,
+    integer_or_none,
+    list_of,
+    object_of,
+    object_or_none,
+    said_beside,
+    string_or_none,
+)
+
+__all__ = ["parse_error", "parse_reply", "render_error", "render_reply"]
+
+_KNOWN = frozenset({"output", "stopReason", "usage", "metrics", "ResponseMetadata"})
+# BED-12
+_FINISHES: dict[str, Finish] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "guardrail_intervened": "filter",
+    "content_filtered": "filter",
+    "malformed_model_output": "error",
+    "malformed_tool_use": "error",
+}
+_STOP_REASONS: dict[Finish, str] = {
+    "stop": "end_turn",
+    "tool_calls": "end_turn",
+    "length": "max_tokens",
+    "filter": "content_filtered",
+    "pause": "end_turn",
+    "error": "malformed_model_output",
+}
+_ERROR_KINDS = {
+    400: "ValidationException",
+    401: "UnrecognizedClientException",
+    403: "AccessDeniedException",
+    404: "ResourceNotFoundException",
+    408: "ModelTimeoutException",
+    424: "ModelErrorException",
+    429: "ThrottlingException",
+    500: "InternalServerException",
+    503: "ServiceUnavailableException",
+}
+_STATUSES = {kind: status for status, kind in _ERROR_KINDS.items()}
+
+
+# ------------------------------------------------------------------------------------------------------------------ in
+
+
+def parse_reply(body: Mapping[str, Any]) -> Reply:
+    try:
+        output = object_of(body.get("output"), "output")
+        message = object_of(output.get("message"), "output.message")
+        blocks, intact = parse_content(list_of(message.get("content"), "output.message.content"), None)
+    except InputError as error:
+        raise RemoteProtocolError(f"not a reply of this API: {error}") from None
+    called = any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
+    extra = object_or_none(body.get("additionalModelResponseFields")) or {}
+    return Reply(
+        blocks,
+        finish=_FINISHES.get(cast("str", body.get("stopReason")), "tool_calls" if called else "stop"),
+        usage=_parse_usage(object_or_none(body.get("usage"))),
+        stop_sequence=string_or_none(extra.get("stop_sequence")),
+        cause=string_or_none(body.get("stopReason")),
+        beside=said_beside(body, _KNOWN),
+        native=Native(API, body, intact),
+    )
+
+
+def _parse_usage(usage: JsonObject | None) -> Usage | None:
+    if usage is None:
+        return None
+    read = integer_or_none(usage.get("cacheReadInputTokens")) or 0
+    written = integer_or_none(usage.get("cacheWriteInputTokens")) or 0
+    return Usage(
+        input=(integer_or_none(usage.get("inputTokens")) or 0) + read + written,
+        output=integer_or_none(usage.get("outputTokens")) or 0,
+        cache_read=read,
+        cache_write=written,
+    )
+
+
+def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
+    """The kind stands in a header as a rule, in `__type` at times, behind a `#`."""
+    said = string_or_none(body.get("message")) or string_or_none(body.get("Message"))
+    kind = (string_or_none(body.get("__type")) or "").rpartition("#")[2]
+    status = status or _STATUSES.get(kind, 0)
+    return ApiError(status, said or f"HTTP status {status}", kind=kind or _error_kind(status))
+
+
+# ----------------------------------------------------------------------------------------------------------------- out
+
+
+def render_reply(reply: Reply, projection: Projection) -> JsonObject:
+    own = own_fragment(reply.native)
+    if own is not None:
+        content = [item for block in reply.blocks for item in render_block(block, projection)]
+        message = own["output"]["message"]
+        same = content == message["content"]
+        return own if same else {**own, "output": {"message": {**message, "content": content}}}
+    blocks = [_as_words(block, projection) for block in reply.blocks if _can_be_said(block, projection)]
+    called = any(isinstance(block, ToolCall) for block in blocks if not _is_own_hosted(block))
+    content = [item for block in blocks for item in render_block(block, projection)]
+    return {
+        "output": {"message": {"role": "assistant", "content": content}},
+        "stopReason": _stop_reason(reply, called),
+        "usage": _render_usage(reply.usage or Usage()),
+        "metrics": {"latencyMs": 0},
+    }
+
+
+def _is_own_hosted(block: Block) -> bool:
+    hosted = (isinstance(block, ToolCall) and block.kind == "hosted") or isinstance(block, ToolResponse)
+    return hosted and own_fragment(block.native) is not None
+
+
+def _can_be_said(block: Block, projection: Projection) -> bool:
+    """Whether a client of this API can do with a block what it will: show it, run it, send it back."""
+    if isinstance(block, Text):
+        # BED-08: a blank text would be refused when the client sends it back
+        return bool(block.text.strip())
+    if isinstance(block, Thinking):
+        # BED-11: so would reasoning that this API did not make
+        if block.origin.provider == API:
+            return True
+        projection.report.add("reasoning", "reasoning that the API did not make is left out of the reply")
+        return False
+    if (isinstance(block, ToolCall) and block.kind == "hosted") or isinstance(block, ToolResponse):
+        if _is_own_hosted(block):
+            return True
+        projection.report.add(
+            "dropped", f"{block.name or 'a tool'}, which another provider ran, is left out", subject=block.name
+        )
+        return False
+    return True
+
+
+def _as_words(block: Block, projection: Projection) -> Block:
+    """A reply of this API has no media from elsewhere: what can be said of one is told as text."""
+    if not isinstance(block, Media) or own_fragment(block.native) is not None:
+        return block
+    projection.report.add("text", f"{block.kind} can't stand in a reply here: told as text", subject=block.kind)
+    said = (TEXTS.unsupported.format(kind=block.kind), block.name, block.url)
+    return Text(" ".join(word for word in said if word))
+
+
+def _stop_reason(reply: Reply, called: bool) -> str:
+    if called and reply.finish in ("stop", "tool_calls"):
+        return "tool_use"
+    if reply.finish == "stop" and reply.stop_sequence is not None:
+        return "stop_sequence"
+    return _STOP_REASONS[reply.finish]
+
+
+def _render_usage(usage: Usage) -> JsonObject:
+    cached = {"cacheReadInputTokens": usage.cache_read, "cacheWriteInputTokens": usage.cache_write}
+    return {
+        "inputTokens": max(0, usage.input - usage.cache_read - usage.cache_write),
+        "outputTokens": usage.output,
+        "totalTokens": usage.input + usage.output,
+        **{key: value for key, value in cached.items() if value},
+    }
+
+
+def render_error(error: ApiError) -> JsonObject:
+    return {"__type": _error_kind(error.status), "message": error.message}
+
+
+def _error_kind(status: int) -> str:
+    return _ERROR_KINDS.get(status, "InternalServerException" if status >= 500 else "ValidationException")

@@ -1,0 +1,253 @@
+"""Whole requests: Converse bodies ⇄ `Request` and `Transcript`.
+
+The model stands in the address; boto3 takes it as `modelId` beside the rest, and so does this wire, both ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from segue.canonical.blocks import Block, Message, Native, Speaker, Text, ToolResponse
+from segue.canonical.pairing import pair
+from segue.canonical.request import Options, Request, Tool
+from segue.errors import InputError
+from segue.models import Model, identify
+from segue.render.demands import TEXTS
+from segue.render.report import Report
+from segue.render.transcript import Transcript
+from segue.wire.base import Projection
+from segue.wire.bedrock.items import CACHE_POINT, apart, marked, own_fragment, parse_content, render_block
+from segue.wire.bedrock.media import name_documents
+from segue.wire.bedrock.options import EXTRA, lawful_options, parse_options, render_options
+from segue.wire.bedrock.tools import parse_tools, render_tools
+from segue.wire.bedrock.traits import API, DEFAULT_MODEL, traits_of
+from segue.wire.fields import JsonObject, kind_of, list_of, object_of, object_or_none, string_or_none
+from segue.wire.overlay import laid_over
+
+__all__ = ["BODY_KEYS", "parse_request", "render_request"]
+
+# BED-10: the service model lists the role `system`
+_SPEAKERS: dict[str, Speaker] = {"user": "human", "assistant": "ai", "system": "system"}
+_ROLES: dict[Speaker, str] = {"human": "user", "tool": "user", "ai": "assistant", "system": "system"}
+_OUTPUT = ("outputConfig.textFormat", "outputConfig.effort")
+BODY_KEYS = frozenset(
+    {"modelId", "messages", "system", "toolConfig", "inferenceConfig", *_OUTPUT}
+    | {f"{EXTRA}.{key}" for key in ("thinking", "reasoning_config", "reasoningConfig", "reasoning_effort", "top_k")}
+)
+_NESTED = ("inferenceConfig", EXTRA, "outputConfig")
+
+
+# ------------------------------------------------------------------------------------------------------------------ in
+
+
+def parse_request(body: Mapping[str, Any]) -> Request:
+    if "messages" not in body:
+        raise InputError("`messages` is missing", path="messages")
+    model = string_or_none(body.get("modelId"))
+    messages: list[Message] = []
+    for index, item in enumerate(list_of(body["messages"], "messages")):
+        try:
+            messages.append(_parse_message(item, model))
+        except InputError as error:
+            raise error.under(f"messages[{index}]") from None
+    return Request(
+        messages=pair(messages),
+        system=_parse_system(body.get("system")),
+        tools=_parse_tool_config(body),
+        options=parse_options(body),
+        model=model,
+        native=Native(API, body),
+    )
+
+
+def _parse_tool_config(body: Mapping[str, Any]) -> tuple[Tool, ...]:
+    config = body.get("toolConfig")
+    # A list of declarations by itself is what tools are handed over in.
+    if config is None:
+        return parse_tools(body.get("tools"), "tools")
+    return parse_tools(object_of(config, "toolConfig").get("tools"), "toolConfig.tools")
+
+
+def _parse_message(value: object, model: str | None) -> Message:
+    message = object_of(value)
+    role = message.get("role")
+    speaker = _SPEAKERS.get(role) if isinstance(role, str) else None
+    if speaker is None:
+        said = repr(role) if isinstance(role, str) else kind_of(role)
+        raise InputError(f"the role user, assistant or system was expected, not {said}", path="role")
+    content: Any = message.get("content")
+    # Only a list is lawful, but clients of other APIs write a text.
+    if isinstance(content, str) or content is None:
+        blocks: tuple[Block, ...] = (Text(content),) if content else ()
+        intact = False
+    else:
+        blocks, intact = parse_content(list_of(content, "content"), model)
+    if speaker == "human" and any(isinstance(block, ToolResponse) and not block.hosted for block in blocks):
+        speaker = "tool"
+    return Message(speaker, blocks, native=Native(API, message, intact))
+
+
+def _parse_system(value: Any) -> tuple[Text, ...]:
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (Text(value),) if value else ()
+    texts: list[Text] = []
+    for index, item in enumerate(list_of(value, "system")):
+        block = object_of(item, f"system[{index}]")
+        match block:
+            case {"text": str(text)} | {"guardContent": {"text": {"text": str(text)}}}:
+                texts.append(Text(text, native=Native(API, block)))
+            case {"cachePoint": point}:
+                if texts and isinstance(point, dict):
+                    texts[-1] = marked(texts[-1], cast("JsonObject", point))
+            case _:
+                kind = next((key for key, member in block.items() if member is not None), "nothing")
+                if kind == "text":
+                    path = f"system[{index}].text"
+                    raise InputError(f"a string was expected, not {kind_of(block['text'])}", path=path)
+                texts.append(Text(TEXTS.unsupported.format(kind=kind), native=Native(API, block)))
+    return tuple(texts)
+
+
+# ----------------------------------------------------------------------------------------------------------------- out
+
+
+def render_request(transcript: Transcript, projection: Projection) -> JsonObject:
+    model = identify(transcript.model or DEFAULT_MODEL)
+    messages = [_render_message(message, projection) for message in transcript.messages]
+    messages = name_documents(messages, projection.report)
+    if not traits_of(model).error_flag:
+        messages = [_without_status(message, projection.report) for message in messages]
+    tools = render_tools(transcript.tools, projection, model)
+    if any(not text.text.strip() for text in transcript.system):
+        projection.report.add("dropped", "blank system text", subject="system")
+    if transcript.home:
+        return _render_at_home(transcript, projection, messages, tools)
+    options = lawful_options(transcript.options, model, projection.report)
+    fields = render_options(options, model, projection.report, declared=bool(tools), spell=projection.names.render)
+    body: JsonObject = {"modelId": transcript.model} if transcript.model else {}
+    system = _render_system(transcript.system)
+    if system:
+        body["system"] = system
+    body["messages"] = messages
+    choice = fields.pop("toolChoice", None)
+    if tools:
+        body["toolConfig"] = {"tools": tools} if choice is None else {"tools": tools, "toolChoice": choice}
+    return body | fields
+
+
+def _render_message(message: Message, projection: Projection) -> JsonObject:
+    written = [item for block in message.blocks for item in render_block(block, projection)]
+    native = message.native
+    if message.name is not None:
+        projection.report.add("dropped", "a speaker's name has no place here", subject=message.name)
+    if native is None or native.api != API:
+        return {"role": _ROLES[message.speaker], "content": written}
+    own = own_fragment(native)
+    if own is not None and written == _without_strays(own["content"]):
+        return own
+    return {**native.fragment, "role": _ROLES[message.speaker], "content": written}
+
+
+def _without_strays(content: list[Any]) -> list[Any]:
+    """The content without cache points that mark nothing: at the very beginning, or behind another one."""
+    kept: list[Any] = []
+    for item in content:
+        if CACHE_POINT not in item or (kept and CACHE_POINT not in kept[-1]):
+            kept.append(item)
+    return kept
+
+
+def _without_status(message: JsonObject, report: Report) -> JsonObject:
+    """BED-09: some models refuse to be told how a call ended."""
+    found = [item for item in message["content"] if "status" in (item.get("toolResult") or {})]
+    if not found:
+        return message
+    report.add("dropped", "`status` of results is not taken by this model", subject="status", fault="projection")
+    content = [
+        {**item, "toolResult": {key: value for key, value in item["toolResult"].items() if key != "status"}}
+        if "toolResult" in item
+        else item
+        for item in message["content"]
+    ]
+    return {**message, "content": content}
+
+
+def _render_system(system: Sequence[Text]) -> list[JsonObject]:
+    written: list[JsonObject] = []
+    for text in system:
+        # BED-08
+        if not text.text.strip():
+            continue
+        own = own_fragment(text.native)
+        written += [{"text": text.text}] if own is None else apart(own)
+    return written
+
+
+def _render_at_home(
+    transcript: Transcript, projection: Projection, messages: list[JsonObject], tools: list[JsonObject]
+) -> JsonObject:
+    """The body that came in, with only what changed laid over it."""
+    request = transcript.request
+    fragment: Mapping[str, Any] = request.native.fragment if request.native is not None else {}
+    known, new = Report(), Report()
+    before = _fields(request.options, request.model, known, bool(request.tools))
+    after = _fields(transcript.options, transcript.model, new, bool(tools), projection.names.render)
+    projection.report.findings.extend(finding for finding in new.findings if finding not in known.findings)
+    said = {"modelId": transcript.model} if transcript.model is not None else {}
+    body = laid_over(fragment, {"modelId": request.model}, said)
+    for key in _NESTED:
+        inner = object_or_none(fragment.get(key)) or {}
+        if before.get(key) != after.get(key):
+            inner = laid_over(inner, before.get(key, {}), after.get(key, {}))
+        if key == EXTRA and _family(request.model) != _family(transcript.model):
+            inner = _of_other_family(inner, after.get(key, {}), projection.report)
+        if key == EXTRA and request.options.reasoning != transcript.options.reasoning:
+            inner = {name: value for name, value in inner.items() if name != "reasoning_config"}
+        if inner != (object_or_none(fragment.get(key)) or {}):
+            _put(body, key, inner)
+    blank = any(not text.text.strip() for text in transcript.system)
+    if blank or transcript.system != request.system or isinstance(fragment.get("system"), str):
+        _put(body, "system", _render_system(transcript.system))
+    _lay_tools(body, tools, before.get("toolChoice"), after.get("toolChoice"))
+    body["messages"] = messages
+    return body
+
+
+def _fields(
+    options: Options, model: str | None, report: Report, declared: bool, spell: Callable[[str], str] = str
+) -> JsonObject:
+    return render_options(options, identify(model or DEFAULT_MODEL), report, declared=declared, spell=spell)
+
+
+def _family(model: str | None) -> Model:
+    return Model("", identify(model or DEFAULT_MODEL).family)
+
+
+def _of_other_family(inner: JsonObject, after: JsonObject, report: Report) -> JsonObject:
+    """What only models of one family know, for a model of another one."""
+    for key in sorted(inner.keys() - after.keys()):
+        report.add("dropped", f"`{key}` is a field of other models", subject=key, fault="projection")
+    return dict(after)
+
+
+def _put(body: JsonObject, key: str, value: object) -> None:
+    if value:
+        body[key] = value
+    else:
+        body.pop(key, None)
+
+
+def _lay_tools(body: JsonObject, tools: list[JsonObject], before: Any, after: Any) -> None:
+    given = object_or_none(body.get("toolConfig"))
+    config: JsonObject = dict(given or {})
+    if tools != _without_strays(config.get("tools") or []):
+        config["tools"] = tools
+    if before != after:
+        _put(config, "toolChoice", after)
+    if not tools:
+        config = {}
+    if config != (given or {}) or (given is not None and not config):
+        _put(body, "toolConfig", config)
