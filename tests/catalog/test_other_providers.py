@@ -321,7 +321,7 @@ def test_bedrock_content_of_every_kind() -> None:
             "error": False,
             "media": [
                 ("image/jpeg", "AAAA", None, None),
-                ("application/pdf", None, "s3://x/b.pdf", None),
+                ("application/pdf", None, None, "s3://x/b.pdf"),
                 ("video/mp4", "BBBB", None, None),
             ],
         }
