@@ -8,6 +8,7 @@ from segue.errors import InputError, text_argument
 from segue.wire.anthropic import ANTHROPIC
 from segue.wire.base import Wire
 from segue.wire.dialects.deepseek import DEEPSEEK
+from segue.wire.dialects.foundry import AZURE_FOUNDRY
 from segue.wire.dialects.kimi import KIMI
 from segue.wire.dialects.mistral import MISTRAL
 from segue.wire.dialects.qwen import QWEN
@@ -17,7 +18,17 @@ from segue.wire.openai_responses import OPENAI_RESPONSES
 
 __all__ = ["WIRES", "Format", "find", "formats"]
 
-_ALL = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, GEMINI, MISTRAL, KIMI, DEEPSEEK, QWEN)
+_ALL = (
+    OPENAI_CHAT,
+    OPENAI_RESPONSES,
+    ANTHROPIC,
+    GEMINI,
+    AZURE_FOUNDRY,
+    MISTRAL,
+    KIMI,
+    DEEPSEEK,
+    QWEN,
+)
 WIRES: dict[str, Wire] = {wire.name: wire for wire in _ALL}
 
 
