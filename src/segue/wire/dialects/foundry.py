@@ -61,14 +61,10 @@ def _mended_body(body: JsonObject, report: Report) -> JsonObject:
         said = f"this body goes on from {previous}, which is no response of {_NAME}: left out"
         report.add("dropped", said, subject="previous_response_id")
     given = made.get("tools")
-    if isinstance(given, list) and (tools := mended_tools(cast("list[Any]", given))) is not given:
+    if isinstance(given, list) and (tools := mended_tools(cast("list[Any]", given), report)) is not given:
         made = {**made, "tools": tools}
-        report.add("tools", "what the schema refuses of the tools is left out", subject="tools")
     # AZF-03
-    fitted = fitted_body(made)
-    for key in made.keys() - fitted.keys():
-        report.add("adjusted", f"{key} is left out: the schema refuses its value", subject=key)
-    return fitted
+    return fitted_body(made, report)
 
 
 def _with_reference(body: JsonObject, report: Report) -> JsonObject:

@@ -91,7 +91,8 @@ def make_wire(
         render_reply=partial(render_reply, dialect=dialect),
         parse_error=parse_error,
         render_error=render_error,
-        body_keys=BODY_KEYS,
+        # What can't be one of the vendor's responses is not known to be gone on from.
+        body_keys=BODY_KEYS if kind == "wire" else BODY_KEYS - {"previous_response_id"},
         item_keys=ITEM_KEYS,
         tool_keys=TOOL_KEYS,
         custom_tools=True,

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
+from segue.render.report import Report
 from segue.wire.fields import JsonObject, object_or_none
 
 __all__ = ["PART_TYPES", "fitted_body", "is_id", "lawful_id", "mended_item", "mended_tools", "takes"]
@@ -148,9 +149,12 @@ def _misfits(entry: Mapping[str, Any], form: Form) -> list[str]:
     return [name for name, (_, kinds) in form.items() if name in entry and not _fits(entry, name, kinds)]
 
 
-def _fitted(entry: JsonObject, form: Form) -> JsonObject:
+def _fitted(entry: JsonObject, form: Form, report: Report) -> JsonObject:
     """The object less what may be left out and is not of its kind; itself where all is well."""
     wrong = [name for name in _misfits(entry, form) if not form[name][0]]
+    for name in wrong:
+        if entry[name] is not None:
+            report.add("dropped", f"`{name}` is left out: the schema refuses its value", subject=name)
     return {name: value for name, value in entry.items() if name not in wrong} if wrong else entry
 
 
@@ -164,9 +168,9 @@ def takes(kind: str, item: JsonObject) -> bool:
     return not form.get("id", (False, ()))[0] or kind == "local_shell_call_output" or lawful_id(kind, item["id"])
 
 
-def mended_item(item: JsonObject, kind: str) -> JsonObject:
+def mended_item(item: JsonObject, kind: str, report: Report) -> JsonObject:
     """AZF-03, AZF-04: an item with its type, and without members that the schema refuses."""
-    item = _fitted(item, _ITEMS.get(kind, {}))
+    item = _fitted(item, _ITEMS.get(kind, {}), report)
     if kind == "memory_search_call" and "id" in item and not is_id(item["id"]):
         item = {name: value for name, value in item.items() if name != "id"}
     if item.get("type") is None and (kind != "message" or item.get("role") == "assistant"):
@@ -174,30 +178,32 @@ def mended_item(item: JsonObject, kind: str) -> JsonObject:
     for key in ("content", "output"):
         if isinstance(item.get(key), list):
             parts = cast("list[Any]", item[key])
-            mended = [_mended_part(part) for part in parts]
+            mended = [_mended_part(part, report) for part in parts]
             if any(a is not b for a, b in zip(mended, parts, strict=True)):
                 item = {**item, key: mended}
     return item
 
 
-def _mended_part(part: Any) -> Any:
+def _mended_part(part: Any, report: Report) -> Any:
     entry: JsonObject | None = object_or_none(part)
     form = _PARTS.get(str(entry.get("type"))) if entry is not None else None
     if entry is None or form is None:
         return part
     if "annotations" in form and not isinstance(entry.get("annotations"), list):
         entry = {**entry, "annotations": []}
-    return _fitted(entry, form)
+    return _fitted(entry, form, report)
 
 
-def mended_tools(tools: list[Any]) -> list[Any]:
+def mended_tools(tools: list[Any], report: Report) -> list[Any]:
     """The declarations of types that are known, each without members that the schema refuses."""
     known = [tool for tool in tools if str((object_or_none(tool) or {}).get("type")) in _TOOL_TYPES.split()]
-    mended = [_fitted(tool, _TOOLS.get(tool["type"], {})) for tool in known]
+    if len(known) < len(tools):
+        report.add("tools", "tools of types that are not known here are left out", subject="tools")
+    mended = [_fitted(tool, _TOOLS.get(tool["type"], {}), report) for tool in known]
     same = len(mended) == len(tools) and all(a is b for a, b in zip(mended, tools, strict=True))
     return tools if same else mended
 
 
-def fitted_body(body: JsonObject) -> JsonObject:
+def fitted_body(body: JsonObject, report: Report) -> JsonObject:
     """The body without members that the schema refuses."""
-    return _fitted(body, _BODY)
+    return _fitted(body, _BODY, report)

@@ -326,7 +326,7 @@ def render_messages(messages: Sequence[Message], out: Spelling) -> list[JsonObje
                 items += _render_words(message, "developer", out)
     mend = out.dialect.mend_item
     if mend is not None:
-        items = [mend(item, item_kind(item)) for item in items]
+        items = [mend(item, item_kind(item), out.report) for item in items]
     # OAI-RESP-14: compaction is asked for last, or not at all.
     late = [item for item in items[:-1] if item.get("type") == "compaction_trigger"]
     if late:

@@ -91,7 +91,7 @@ class ResponsesDialect(Struct, frozen=True):
     response_prefix: str = "resp"
     goes_on: Callable[[str], bool] = bool
     """Whether this can name a response that the provider holds."""
-    mend_item: Callable[[JsonObject, str], JsonObject] | None = None
+    mend_item: Callable[[JsonObject, str, Report], JsonObject] | None = None
     """An item and its type as this vendor wants it: itself where nothing is amiss."""
     mend_body: Callable[[JsonObject, Report], JsonObject] | None = None
     """The same for a body that goes home."""
