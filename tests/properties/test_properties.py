@@ -86,6 +86,7 @@ def test_an_item_that_stands_twice_is_said_once(target: str, data: st.DataObject
 EXTRAS: dict[str, dict[str, Any]] = {
     "": {"temperature": 1.0, "top_p": 1, "metadata": {"k": "v", "": 0}, "x_unknown": [1, 1.0, {}]},
     "mistral": {"temperature": 1.0, "top_p": 1, "metadata": {"k": "v", "": 0}},
+    "azure-foundry": {"temperature": 1.0, "top_p": 1, "metadata": {"k": "v"}, "x_unknown": [1, 1.0, {}]},
     "gemini": {"safety_settings": [{"threshold": 1.0}, {}], "labels": {"k": 1, "": 1.0}, "store": [1, 1.0, {}]},
 }
 
