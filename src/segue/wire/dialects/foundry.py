@@ -18,6 +18,7 @@ from segue.wire.fields import JsonObject, object_or_none
 from segue.wire.openai_responses import demands, make_wire
 from segue.wire.openai_responses.foundry import (
     PART_TYPES,
+    fitted_agent,
     fitted_body,
     is_id,
     lawful_id,
@@ -76,10 +77,11 @@ def _with_reference(body: JsonObject, report: Report) -> JsonObject:
     if agent is None or not isinstance(agent.get("name"), str):
         report.add("dropped", f"{key} names no agent: left out", subject=key)
         return _without(_without(body, "agent"), "agent_reference")
-    if key == "agent_reference" and agent.get("type") == key:
+    fitted = fitted_agent(agent, report)
+    if key == "agent_reference" and fitted.get("type") == key and fitted is agent:
         return body if "agent" not in body else _without(body, "agent")
     report.add("adjusted", "the agent is named by agent_reference", subject=key)
-    named = {**agent, "type": "agent_reference"}
+    named = {**fitted, "type": "agent_reference"}
     renamed = {"agent_reference" if name == key else name: value for name, value in body.items()}
     return {**_without(renamed, "agent"), "agent_reference": named}
 

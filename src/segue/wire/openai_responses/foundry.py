@@ -13,7 +13,7 @@ from typing import Any, cast
 from segue.render.report import Report
 from segue.wire.fields import JsonObject, object_or_none
 
-__all__ = ["PART_TYPES", "fitted_body", "is_id", "lawful_id", "mended_item", "mended_tools", "takes"]
+__all__ = ["PART_TYPES", "fitted_agent", "fitted_body", "is_id", "lawful_id", "mended_item", "mended_tools", "takes"]
 
 _KINDS: dict[str, tuple[type, ...]] = {
     "s": (str,),
@@ -109,6 +109,7 @@ _TOOL_TYPES = (
     "memory_search_preview namespace openapi programmatic_tool_calling sharepoint_grounding_preview shell tool_search "
     "web_search web_search_preview work_iq_preview"
 )
+_AGENT = _form("name type? version?")
 _BODY = _form(
     "agent_reference?:o agent_session_id? background?:b0 conversation?:so0 include?:a0 input?:sa instructions?:s0 "
     "max_output_tokens?:n0 max_tool_calls?:n0 metadata?:o0 model? parallel_tool_calls?:b0 previous_response_id?:s0 "
@@ -202,6 +203,10 @@ def mended_tools(tools: list[Any], report: Report) -> list[Any]:
     mended = [_fitted(tool, _TOOLS.get(tool["type"], {}), report) for tool in known]
     same = len(mended) == len(tools) and all(a is b for a, b in zip(mended, tools, strict=True))
     return tools if same else mended
+
+
+def fitted_agent(agent: JsonObject, report: Report) -> JsonObject:
+    return _fitted(agent, _AGENT, report)
 
 
 def fitted_body(body: JsonObject, report: Report) -> JsonObject:
