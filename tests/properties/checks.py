@@ -12,6 +12,11 @@ import segue
 from .readers import Reading, read
 from .story import Event, Picture, Reply, Result, Say, Story, System, word_of
 
+try:
+    from tests.conformance import vendor_foundry as foundry
+except ImportError:  # the server library is not installed
+    foundry = None
+
 Body = dict[str, Any]
 
 TARGETS = tuple(row.name for row in segue.formats() if getattr(row, "kind", "wire") != "text")
@@ -88,6 +93,8 @@ def accepted(body: Body, api: str, model: str | None, *, pending: bool = False) 
         for violation in segue.check(body, api, model=model)
         if (violation.severity == "reject" and violation.rule not in allowed) or violation.rule == "KIM-01"
     ]
+    if api == "azure-foundry" and foundry is not None:
+        bad += [refused] if (refused := foundry.refusal(body)) else []
     assert not bad, "\n".join([*bad, dumped(body)])
 
 
