@@ -226,6 +226,13 @@ def _responses(turns: list[Turn]) -> dict[str, Any]:
     return {"model": "gpt-5.1", "instructions": _SYSTEM, "input": items, "tools": tools, "store": False}
 
 
+def _foundry(turns: list[Turn]) -> dict[str, Any]:
+    """An agent has its tools by itself, and of reasoning nothing goes back."""
+    said = [item for item in _responses(turns)["input"] if item.get("type") != "reasoning"]
+    items = [{**item, "id": f"{item['id']}{'0' * 26}"} if "id" in item else item for item in said]
+    return {"agent_reference": {"type": "agent_reference", "name": "desk"}, "instructions": _SYSTEM, "input": items}
+
+
 def _gemini(turns: list[Turn]) -> dict[str, Any]:
     contents: list[dict[str, Any]] = []
     for turn in turns:
@@ -254,6 +261,7 @@ def _gemini(turns: list[Turn]) -> dict[str, Any]:
 SPELLINGS: dict[str, Callable[[list[Turn]], dict[str, Any]]] = {
     "openai-chat": _openai_chat,
     "openai-responses": _responses,
+    "azure-foundry": _foundry,
     "anthropic": _anthropic,
     "gemini": _gemini,
     "mistral": _mistral,

@@ -176,7 +176,8 @@ def _names(request: Request, api: str, rule: NameRule) -> NameMap:
 def _told(request: Request, names: NameMap) -> Callable[[str], str]:
     """The name of a tool in running text: as the target was shown it, or readable where it was not."""
     shown = {tool.name for tool in request.tools}
-    shown.update(call.name for message in request.messages for call in calls_of(message))
+    calls = [call for message in request.messages for call in calls_of(message)]
+    shown.update(call.name for call in calls if not call.origin.is_approval)
     source = WIRES.get(request.native.api) if request.native is not None else None
     joint = source.names(identify(request.model)).home_joint if source is not None else ""
 

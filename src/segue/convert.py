@@ -16,6 +16,7 @@ from segue.express import express
 from segue.models import identify
 from segue.render.content import heard
 from segue.render.demands import Policy
+from segue.render.hosted import asked_in_words
 from segue.render.report import Report
 from segue.replies import caller_own, parse_reply, report_unsaid
 from segue.wire.base import Fetch, Projection, Wire
@@ -82,7 +83,7 @@ class Converted:
         reply = parse_reply(self._target, data)
         report_unsaid(reply, wire, report)
         if wire.name != self._target.name:
-            reply = msgspec.structs.replace(reply, blocks=tuple(heard(reply.blocks, report)))
+            reply = msgspec.structs.replace(reply, blocks=tuple(heard(asked_in_words(reply.blocks, report), report)))
         reply = caller_own(reply, request, self._names, custom_tools=wire.custom_tools)
         ids = IdMap(wire.ids(identify(request.model)), provider=wire.provider)
         names = NameMap(_ANY_NAME)

@@ -127,6 +127,7 @@ def read_gemini(body: Body) -> Reading:
 READERS: dict[str, Callable[[Body], Reading]] = {
     "anthropic": read_anthropic,
     "openai-responses": read_responses,
+    "azure-foundry": read_responses,
     "gemini": read_gemini,
     "bedrock": read_bedrock,
 }
@@ -144,6 +145,6 @@ def declared(body: Body, api: str) -> list[str]:
         return [one["toolSpec"]["name"] for one in body.get("toolConfig", {}).get("tools", ()) if "toolSpec" in one]
     if api == "gemini":
         return [one["name"] for tool in tools for one in tool.get("functionDeclarations", ())]
-    if api in ("anthropic", "openai-responses"):
+    if api in ("anthropic", "openai-responses", "azure-foundry"):
         return [tool["name"] for tool in tools]
     return [tool[tool["type"]]["name"] for tool in tools]

@@ -85,7 +85,7 @@ def calling(api: str, calls: Any) -> Body:
     match api:
         case "anthropic":
             return anthropic_reply(*(use(*one) for one in calls))
-        case "openai-responses":
+        case "openai-responses" | "azure-foundry":
             return responses_reply(*(function_call(*one, id=f"fc_{one[0]}", status="completed") for one in calls))
         case "bedrock":
             return bedrock_reply(*(tool_use(*one) for one in calls))
@@ -100,7 +100,7 @@ def called(reply: Body, api: str) -> list[tuple[str, Any]]:
     match api:
         case "anthropic":
             return [(block["name"], block["input"]) for block in reply["content"] if block["type"] == "tool_use"]
-        case "openai-responses":
+        case "openai-responses" | "azure-foundry":
             items = [item for item in reply["output"] if item["type"] == "function_call"]
             return [(item["name"], json.loads(item["arguments"])) for item in items]
         case "bedrock":

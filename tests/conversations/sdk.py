@@ -181,8 +181,19 @@ def _mistral(body: Body) -> list[str]:
     return found
 
 
+def _foundry(body: Body) -> list[str]:
+    """The validators of the server library, where it is installed."""
+    try:
+        from tests.conformance.vendor_foundry import refusal
+    except ImportError:
+        return []
+    refused = refusal(body)
+    return [refused[:1500]] if refused else []
+
+
 _OTHERS: dict[str, Callable[[Body], list[str]]] = {
     "bedrock": converse.complaints,
+    "azure-foundry": _foundry,
     "gemini": _gemini,
     "kimi": _kimi,
     "mistral": _mistral,

@@ -9,6 +9,7 @@ from . import (
     content,
     deepseek,
     dialects,
+    foundry,
     gemini,
     ids,
     mistral,
@@ -38,6 +39,7 @@ ALL: tuple[Case, ...] = (
     *mistral.CASES,
     *deepseek.CASES,
     *qwen.CASES,
+    *foundry.CASES,
 )
 CASES = tuple(case for case in ALL if case.source in KNOWN)
 BY_NAME = {case.name: case for case in ALL}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 from . import build
 from .build import Body
@@ -83,14 +84,14 @@ def _spell_anthropic(tale: Tale) -> Body:
     return build.anthropic(*messages, tools=[build.declared(name) for name in _names(tale)])
 
 
-def _spell_responses(tale: Tale) -> Body:
+def _spell_responses(tale: Tale, **more: Any) -> Body:
     items: list[Body] = []
     for event in tale:
         match event:
             case User(words):
                 items.append(build.item("user", words))
             case Model(words, calls):
-                items.extend([build.item("assistant", words)] if words else [])
+                items.extend([build.item("assistant", words, **more)] if words else [])
                 items.extend(build.function_call(*one) for one in calls)
             case Result(call_id, words):
                 items.append(build.output(call_id, words))
@@ -136,6 +137,8 @@ def _spell_bedrock(tale: Tale) -> Body:
 SPELLINGS: dict[str, Callable[[Tale], Body]] = {
     "openai-chat": _spell_chat(build.chat),
     "openai-responses": _spell_responses,
+    # AZF-04
+    "azure-foundry": partial(_spell_responses, type="message"),
     "anthropic": _spell_anthropic,
     "gemini": _spell_gemini,
     "bedrock": _spell_bedrock,

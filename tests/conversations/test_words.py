@@ -97,6 +97,17 @@ def responses_words(body: Body) -> Iterator[str]:
                 yield from _leaves([item["arguments"], item.get("output"), item.get("error")])
             case str(kind) if kind.endswith("_call_output"):
                 yield from _texts(item.get("output"))
+                yield from _leaves(item["output"] if "documents" in (item.get("output") or ()) else None)
+            case "structured_outputs":
+                yield from _leaves(item["output"])
+            case "oauth_consent_request":
+                yield item["consent_link"]
+            case "workflow_action":
+                yield from (item["kind"], item["action_id"])
+            case "memory_search_call":
+                yield from (result["memory_item"]["content"] for result in item["results"])
+            case str(kind) if kind.endswith("_call") and isinstance(item.get("arguments"), str):
+                yield from _leaves(item["arguments"])
             case _:
                 pass
 
@@ -129,6 +140,7 @@ WORDS = {
     "bedrock": bedrock_words,
     "anthropic": anthropic_words,
     "openai-responses": responses_words,
+    "azure-foundry": responses_words,
     "gemini": gemini_words,
 }
 

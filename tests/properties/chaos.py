@@ -172,6 +172,46 @@ _GEMINI_CONTENT = _object(
     role=st.sampled_from(["user", "model", "user", "model", "function", ABSENT]),
     parts=st.one_of(st.lists(_GEMINI_PART, max_size=4), st.just(ABSENT)),
 )
+_FOUNDRY_IDS = st.sampled_from(
+    [ABSENT, None, "x", *(f"{kind}_{'0' * 50}" for kind in ("fc", "msg", "ws", "mcpr", "mem"))]
+)
+_FOUNDRY_ITEM = st.one_of(
+    _ITEM,
+    _object(
+        type=st.sampled_from(["a2a_preview_call", "openapi_call", "azure_ai_search_call", "bing_grounding_call"]),
+        id=_FOUNDRY_IDS,
+        call_id=IDS,
+        name=NAMES,
+        arguments=ARGUMENTS,
+        status=st.sampled_from([ABSENT, None, "completed", "failed"]),
+    ),
+    _object(
+        type=st.sampled_from(["a2a_preview_call_output", "openapi_call_output", "azure_ai_search_call_output"]),
+        id=_FOUNDRY_IDS,
+        call_id=IDS,
+        output=st.sampled_from([*VALUES, "text", ABSENT]),
+        status=st.sampled_from(["completed", "failed", "in_progress"]),
+    ),
+    _object(
+        type=st.sampled_from(["workflow_action", "oauth_consent_request", "structured_outputs", "memory_search_call"]),
+        id=_FOUNDRY_IDS,
+        kind=st.sampled_from([ABSENT, "InvokeAzureAgent"]),
+        output=st.sampled_from([*VALUES, ABSENT]),
+        results=st.sampled_from([ABSENT, None, []]),
+        status=st.sampled_from([ABSENT, None, "completed", "cancelled"]),
+    ),
+    _object(
+        type=st.just("mcp_approval_request"),
+        id=_FOUNDRY_IDS,
+        name=NAMES,
+        server_label=st.just("s"),
+        arguments=ARGUMENTS,
+    ),
+    _object(
+        type=st.just("mcp_approval_response"), approval_request_id=_FOUNDRY_IDS, approve=st.sampled_from([True, False])
+    ),
+)
+_AGENTS = st.sampled_from([ABSENT, ABSENT, {"name": "a"}, {"type": "agent_reference", "name": "a"}, None, {}])
 _RESPONSES_TOOL = _object(type=st.just("function"), name=NAMES.filter(bool))
 CHAOS: dict[str, st.SearchStrategy[Body]] = {
     "openai-responses": _body(
@@ -180,6 +220,16 @@ CHAOS: dict[str, st.SearchStrategy[Body]] = {
         size=9,
         tools=st.one_of(st.just(ABSENT), st.lists(_RESPONSES_TOOL, max_size=2)),
         store=st.sampled_from([ABSENT, ABSENT, False]),
+    ),
+    "azure-foundry": _body(
+        _FOUNDRY_ITEM,
+        root="input",
+        size=9,
+        tools=st.one_of(st.just(ABSENT), st.lists(_RESPONSES_TOOL, max_size=2)),
+        agent=_AGENTS,
+        agent_reference=_AGENTS,
+        previous_response_id=st.sampled_from([ABSENT, ABSENT, None, "resp_1", f"caresp_{'0' * 50}"]),
+        model=st.sampled_from([ABSENT, None, "gpt-5"]),
     ),
     "openai-chat": _body(_CHAT_MESSAGE, tools=st.one_of(st.just(ABSENT), st.lists(_CHAT_TOOL, max_size=2))),
     "kimi": _body(

@@ -13,12 +13,18 @@ from tests import converse
 from .readers import Reading, read
 from .story import Event, Picture, Reply, Result, Say, Story, System, word_of
 
+try:
+    from tests.conformance import vendor_foundry as foundry
+except ImportError:  # the server library is not installed
+    foundry = None
+
 Body = dict[str, Any]
 
 TARGETS = tuple(row.name for row in segue.formats() if getattr(row, "kind", "wire") != "text")
 MODELS: dict[str, tuple[str | None, ...]] = {
     "openai-chat": (None, "gpt-4.1", "gpt-5"),
     "openai-responses": (None, "gpt-4.1", "gpt-5", "gpt-5.6-terra"),
+    "azure-foundry": (None, "gpt-4.1", "gpt-5"),
     "anthropic": (*(None, "claude-3-5-sonnet-20241022", "claude-sonnet-4-5", "claude-opus-4-6", "claude-fable-5-1"),),
     "gemini": (None, "gemini-2.0-flash", "gemini-2.5-pro", "gemini-3-pro-preview", "gemini-4-argon"),
     "bedrock": (
@@ -42,6 +48,7 @@ _CANONICAL = re.compile(r"hist_tool_[A-Za-z0-9_-]{1,54}")
 _ABROAD = {
     "openai-chat": re.compile(r"call_.{1,35}"),
     "openai-responses": re.compile(r"call_.{1,59}"),
+    "azure-foundry": re.compile(r"call_.{1,59}"),
     "anthropic": re.compile(r"toolu_[A-Za-z0-9_-]+"),
     "bedrock": re.compile(r"tooluse_[A-Za-z0-9_-]{1,56}|[A-Za-z0-9]{9}"),
     "mistral": re.compile(r"[A-Za-z0-9]{9}"),
@@ -106,6 +113,8 @@ def accepted(body: Body, api: str, model: str | None, *, pending: bool = False, 
         for violation in segue.check(body, api, model=model)
         if (violation.severity == "reject" and violation.rule not in allowed) or violation.rule == "KIM-01"
     ]
+    if api == "azure-foundry" and foundry is not None:
+        bad += [refused] if (refused := foundry.refusal(body)) else []
     assert not bad, "\n".join([*bad, dumped(body)])
 
 
@@ -302,10 +311,13 @@ def in_nobodys_voice(body: Body) -> None:
     assert not [kind for kind in SILENT if f"[{kind} not supported here]" in words]
 
 
+RESPONSES = ("openai-responses", "azure-foundry")
+
+
 def asks_in_words(body: Body, api: str) -> None:
     """Where JSON is asked for, some message says so: these APIs refuse it otherwise, or can be told no more."""
-    form = (body.get("text") or {}).get("format") if api == "openai-responses" else body.get("response_format")
-    if api not in ("openai-chat", "openai-responses", "deepseek", "qwen") or not form:
+    form = (body.get("text") or {}).get("format") if api in RESPONSES else body.get("response_format")
+    if api not in ("openai-chat", *RESPONSES, "deepseek", "qwen") or not form:
         return
     assert api != "deepseek" or form["type"] != "json_schema", "a schema is asked for where there is no such form"
     said_so = "json" in json.dumps(said(body)).lower()
@@ -349,7 +361,7 @@ def converted(story: Story, given: Body, out: Any, source: str, target: str, mod
         bedrock_abroad(out.body, story)
     if abroad and target == "gemini":
         gemini_abroad(out.body, story)
-    if abroad and target == "openai-responses" and source not in (*PLAIN_ROLES, "gemini", "bedrock"):
+    if abroad and target in ("openai-responses", "azure-foundry") and source not in (*PLAIN_ROLES, "gemini", "bedrock"):
         responses_abroad(out.body, story)
     if abroad and target == "openai-chat" and source not in (*PLAIN_ROLES, "gemini", "bedrock"):
         chat_abroad(out.body, story, "developer")
@@ -367,15 +379,17 @@ NOT_HOME = {"KIM-01", "OAI-CHAT-05", "OAI-CHAT-06", "OAI-CHAT-11", "BED-08", "BE
 def home(given: Body, body: Body, api: str) -> None:
     """At home a body that the judge takes comes back as it was: every field, in the same order, int and float apart."""
     verdict = segue.check(given, api)
-    if verdict and not any(violation.rule in NOT_HOME for violation in verdict) and not _is_odd(given):
+    if verdict and not any(violation.rule in NOT_HOME for violation in verdict) and not _is_odd(given, api):
         assert dumped(body) == dumped(given), "a lawful body was changed at home"
 
 
-def _is_odd(body: Body) -> bool:
+def _is_odd(body: Body, api: str) -> bool:
     """Whether a body holds what its judge takes and no output has."""
     # «requires the last turn in the conversation to be a user message»: which models do, the rulebook does not say.
-    begun = "inferenceConfig" in body and body["messages"][-1]["role"] == "assistant"
-    return begun or _answered_twice(body)
+    begun = api == "bedrock" and body["messages"][-1]["role"] == "assistant"
+    # AZF-06: Foundry takes the reasoning of the newest turn, and gets none: it would be taken away a turn later.
+    thinks = api == "azure-foundry" and any(item.get("type") == "reasoning" for item in said(body))
+    return begun or thinks or _answered_twice(body)
 
 
 def _answered_twice(body: Body) -> bool:

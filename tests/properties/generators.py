@@ -27,6 +27,7 @@ EXTRAS: tuple[dict[str, Any], ...] = (
 MODELS = {
     "openai-chat": ("gpt-4.1", "gpt-5", "gpt-4o-mini"),
     "openai-responses": ("gpt-5.6-terra", "gpt-5", "gpt-4.1"),
+    "azure-foundry": ("gpt-5", "gpt-4.1"),
     "anthropic": ("claude-sonnet-4-5", "claude-3-5-sonnet-20241022", "claude-opus-4-6", "claude-fable-5-1"),
     "gemini": ("gemini-2.5-pro", "gemini-3-pro-preview", "gemini-3.8-flash"),
     "bedrock": (
@@ -79,8 +80,9 @@ class Teller:
         self.names = self.draw(
             st.lists(st.sampled_from(WEIRD if weird else PLAIN), min_size=1, max_size=3, unique=True)
         )
-        self.story.thinking_on = self.chance(3)
-        self.custom = self.chance(2) and self.api in (None, "openai-chat", "openai-responses")
+        # AZF-06: of reasoning nothing goes back there.
+        self.story.thinking_on = self.chance(3) and self.api != "azure-foundry"
+        self.custom = self.chance(2) and self.api in (None, "openai-chat", "openai-responses", "azure-foundry")
         self.legacy = not self.lawful and self.style.name == "own" and self.chance(1)
         if self.chance(5):
             self.events.extend(System(f"Be brief {self.word()}.") for _ in range(self.pick(1, 1, 2)))
@@ -218,7 +220,9 @@ class Teller:
         text = self.pick(f"Found {self.word()}", f'{{"ok": true, "w": "{self.word()}"}}', f"{self.word()}\n\n  ", "")
         error = self.chance(1)
         lawful_picture = (
-            self.api in (None, "anthropic", "openai-responses") and not (self.lawful and error) and not self.legacy
+            self.api in (None, "anthropic", "openai-responses", "azure-foundry")
+            and not (self.lawful and error)
+            and not self.legacy
         )
         picture = self.picture() if lawful_picture and self.chance(1) else None
         form = "parts" if text and self.chance(2) else "text"

@@ -231,6 +231,7 @@ CHATS = ("openai-chat", "kimi", "mistral", "deepseek", "qwen")
 READERS: dict[str, Callable[[Body], Reading]] = {
     **dict.fromkeys(CHATS, read_chat),
     "openai-responses": read_responses,
+    "azure-foundry": read_responses,
     "anthropic": read_anthropic,
     "gemini": read_gemini,
     "bedrock": read_bedrock,

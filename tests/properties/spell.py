@@ -14,6 +14,7 @@ from typing import Any
 from .spell_anthropic import spell_anthropic
 from .spell_bedrock import spell_bedrock
 from .spell_chat import VENDORS, spell_chat
+from .spell_foundry import spell_foundry
 from .spell_gemini import spell_gemini
 from .spell_responses import spell_responses
 from .story import Story
@@ -23,6 +24,7 @@ Body = dict[str, Any]
 SPELLINGS: dict[str, Callable[[Story, str | None], Body]] = {
     **{api: partial(spell_chat, api=api) for api in VENDORS},
     "openai-responses": spell_responses,
+    "azure-foundry": spell_foundry,
     "anthropic": spell_anthropic,
     "gemini": spell_gemini,
     "bedrock": spell_bedrock,

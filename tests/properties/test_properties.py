@@ -87,6 +87,7 @@ EXTRAS: dict[str, dict[str, Any]] = {
     "": {"temperature": 1.0, "top_p": 1, "metadata": {"k": "v", "": 0}, "x_unknown": [1, 1.0, {}]},
     "mistral": {"temperature": 1.0, "top_p": 1, "metadata": {"k": "v", "": 0}},
     "bedrock": {"requestMetadata": {"k": "v"}, "serviceTier": {"type": "flex"}, "performanceConfig": {}},
+    "azure-foundry": {"temperature": 1.0, "top_p": 1, "metadata": {"k": "v"}, "x_unknown": [1, 1.0, {}]},
     "gemini": {"safety_settings": [{"threshold": 1.0}, {}], "labels": {"k": 1, "": 1.0}, "store": [1, 1.0, {}]},
 }
 

@@ -107,6 +107,7 @@ CLIENTS: dict[str, Client] = {
     "qwen": _CHAT,
     "mistral": Client(_chat_start, _named_chat_go_on),
     "openai-responses": Client(_responses_start, _responses_go_on),
+    "azure-foundry": Client(_responses_start, _responses_go_on),
     "anthropic": Client(_messages_start, _messages_go_on),
     "gemini": Client(_gemini_start, _gemini_go_on),
 }

@@ -31,6 +31,7 @@ ANSWERS: dict[str, Callable[[], list[Any]]] = {
     "qwen": lambda: answers.chat("qwen3-max", ("call_a", "call_a", "call_b")),
     "mistral": lambda: answers.chat("mistral-large-latest", (_MISTRAL_IDS[0], _MISTRAL_IDS[1], _MISTRAL_IDS[0])),
     "openai-responses": answers.responses,
+    "azure-foundry": answers.responses,
     "anthropic": answers.messages,
     "gemini": lambda: answers.candidates("gemini-3-pro-preview", signed=True),
 }

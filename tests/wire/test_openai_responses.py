@@ -714,7 +714,7 @@ def test_what_is_told_in_words_is_not_reported_as_dropped():
     asked = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "s", "name": "f", "arguments": "{}"}
     given = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
     out = abroad(body(user(), asked, given))
-    assert out.body["messages"][-1]["content"] == "[mcp_approval_response not supported here] approved"
+    assert out.body["messages"][-1]["content"] == "[answer to the request for approval] approved"
     assert not out.report.of("dropped")
 
 

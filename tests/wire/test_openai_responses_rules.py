@@ -328,8 +328,8 @@ def test_what_else_is_misshapen_is_told():
     )
     assert out.body["input"] == [
         user(),
-        {"role": "assistant", "content": "[mcp_approval_request not supported here] f of None: None"},
-        user([{"type": "input_text", "text": "[mcp_approval_response not supported here] approved"}]),
+        {"role": "assistant", "content": "[approval asked for f: {}]"},
+        user("[answer to the request for approval] approved"),
         {"role": "assistant", "content": "a"},
         {"type": "additional_tools", "tools": [function()], "role": "developer"},
         user(
@@ -610,7 +610,7 @@ def test_resp_21_an_approval_answers_what_was_asked():
     asked, answered = BODIES["every item"]["input"][9:11]
     assert segue.convert(body(user(), asked, answered), target=API).body == body(user(), asked, answered)
     alone = mended(user(), answered)
-    assert "not supported here" in json.dumps(alone.body)
+    assert "[answer to the request for approval] approved" in json.dumps(alone.body)
     assert segue.convert(body(answered, previous_response_id="resp_1"), target=API).body["input"] == [answered]
     twice = mended(user(), {**asked, "arguments": {}}, answered)
     assert kinds(twice) == ["message"] * 3

@@ -180,6 +180,8 @@ class Pairer:
                 call_id = hashed_tool_id(call.origin.provider, raw_id, call.name, f"{turn.key}+{salt}", index)
         self._ids.add(call_id)
         call = msgspec.structs.replace(call, id=call_id)
+        if call.origin.is_approval:
+            return call
         slot = self._slots[call_id] = _Slot(call, turn)
         name = _name(call)
         turn.take(slot, name)
@@ -301,10 +303,15 @@ def _could_repeat(response: ToolResponse, slot: _Slot) -> bool:
 
 def pair(messages: Sequence[Message], *, positional: bool = False) -> tuple[Message, ...]:
     """All messages of a body with their ids."""
-    borne = {_name(call) for message in messages for call in calls_of(message) if call.origin.raw_id}
+    borne = {_name(call) for message in messages for call in calls_of(message) if _is_named(call)}
     pairer = Pairer(positional=positional, borne=borne)
     fed = [pairer.feed(message) for message in messages]
     return tuple(pairer.settle(message) for message in fed)
+
+
+def _is_named(call: ToolCall) -> bool:
+    """Whether a result may bear the id of this call. What asks for leave to run a tool gets no result."""
+    return call.origin.raw_id is not None and not call.origin.is_approval
 
 
 def same_content(one: ToolResponse, other: ToolResponse) -> bool:

@@ -88,7 +88,7 @@ def orphans(draft: Draft) -> Draft:
     elif draft.request.continues is not None:
         draft.report.add("dropped", f"this body goes on from {draft.request.continues}, which it does not hold")
     given = [block for message in draft.messages for block in message.blocks if isinstance(block, ToolResponse)]
-    lost = {response.call_id for response in given} - called - draft.loose - elsewhere
+    lost = {response.call_id for response in given if not _stands_alone(response)} - called - draft.loose - elsewhere
     if not lost:
         return draft
 
@@ -100,6 +100,11 @@ def orphans(draft: Draft) -> Draft:
         found = any(is_orphan(block) for block in message.blocks)
         messages += _with_orphans_told(draft, message, is_orphan) if found else [message]
     return draft.with_messages(messages)
+
+
+def _stands_alone(response: ToolResponse) -> bool:
+    """Whether the provider gave this without a call: the item's own id is all that it can be known by (AZF-09)."""
+    return response.hosted and response.origin.identity == "conflated"
 
 
 def _answers_elsewhere(draft: Draft) -> frozenset[str]:

@@ -135,11 +135,17 @@ def _in_place(original: tuple[Block, ...], results: list[Block], words: list[Blo
 
 
 def _in_message(draft: Draft, message: Message, block: Block) -> Block:
-    if isinstance(block, Media | Opaque) and not draft.at_home(block):
+    if isinstance(block, Media | Opaque) and not _stays(draft, block):
         allowed = draft.demands.media_ai if message.speaker == "ai" else draft.demands.media_human
         if not (isinstance(block, Media) and _sayable(draft, block) and block.kind in allowed):
             return _unsupported(draft, block)
     return block
+
+
+def _stays(draft: Draft, block: Media | Opaque) -> bool:
+    """Whether this may be left to its own API. An answer to a request for approval goes back whole or not at all."""
+    approves = isinstance(block, Opaque) and block.origin.is_approval
+    return draft.goes_back(block) if approves else draft.at_home(block)
 
 
 def _in_result(draft: Draft, response: ToolResponse) -> tuple[ToolResponse, list[Block]]:

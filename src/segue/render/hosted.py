@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, TypeGuard
 
 import msgspec
 
-from segue.canonical.blocks import Block, Message, Text, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Message, Opaque, Text, ToolCall, ToolResponse, calls_of
 from segue.canonical.jsontext import write_text
 from segue.render.completions import told_result, words_of
 from segue.render.demands import TEXTS
 from segue.render.draft import Draft, regrouped, said_in_reply
 from segue.render.reasoning import keeps_reasoning, unnamed
+from segue.render.report import Report
 
-__all__ = ["hosted"]
+__all__ = ["asked_in_words", "hosted"]
 
 
 def hosted(draft: Draft) -> Draft:
@@ -23,6 +25,7 @@ def hosted(draft: Draft) -> Draft:
     abroad = _ran_abroad(draft) if ran else None
     if not abroad:
         return draft
+    draft = _with_answers_told(draft, abroad)
     if draft.policy.hosted == "pair":
         results: dict[str, Block] = {}
         for message in draft.messages:
@@ -33,6 +36,19 @@ def hosted(draft: Draft) -> Draft:
         pairs = _Pairs(abroad, results, called)
         return draft.with_messages(part for message in draft.messages for part in _as_pairs(draft, message, pairs))
     return draft.map_blocks(lambda _message, block: _told(draft, block) if _hosted_id(block) in abroad else [block])
+
+
+def _with_answers_told(draft: Draft, abroad: frozenset[str]) -> Draft:
+    """OAI-RESP-21: what answers a request for approval can't go back if the request does not."""
+    requests = [call for message in draft.messages for call in calls_of(message) if _is_request(call)]
+    told = {call.origin.raw_id for call in requests if call.id in abroad}
+
+    def answered(_message: Message, block: Block) -> list[Block]:
+        if not isinstance(block, Opaque) or not block.origin.is_approval or block.origin.raw_id not in told:
+            return [block]
+        return [msgspec.structs.replace(block, native=None)]
+
+    return draft.map_blocks(answered) if told else draft
 
 
 class _Pairs(NamedTuple):
@@ -94,7 +110,7 @@ def _as_pairs(draft: Draft, message: Message, pairs: _Pairs) -> list[Message]:
     for block in message.blocks:
         if _hosted_id(block) not in abroad:
             blocks.append(block)
-        elif _asks_leave(block) or _hosted_id(block) not in called:
+        elif _is_request(block) or _hosted_id(block) not in called:
             blocks += _told(draft, block)
         elif isinstance(block, ToolCall):
             call = msgspec.structs.replace(block, kind="function", native=None)
@@ -109,8 +125,19 @@ def _as_pairs(draft: Draft, message: Message, pairs: _Pairs) -> list[Message]:
     return regrouped(message.holding(tuple(blocks)), said_in_reply)
 
 
-def _asks_leave(block: Block) -> bool:
+def asked_in_words(blocks: Iterable[Block], report: Report) -> list[Block]:
+    """The blocks of a reply that goes abroad, with requests for approval in words."""
+    return [_request_told(block, block.name, report) if _is_request(block) else block for block in blocks]
+
+
+def _is_request(block: Block) -> TypeGuard[ToolCall]:
     return isinstance(block, ToolCall) and block.origin.is_approval
+
+
+def _request_told(call: ToolCall, tool: str, report: Report) -> Text:
+    report.add("text", "a request for approval is told as text", call_id=call.id, subject=call.name)
+    arguments = call.arguments_text or write_text(call.arguments)
+    return Text(TEXTS.approval_asked.format(tool=tool, arguments=arguments))
 
 
 def _told(draft: Draft, block: Block) -> list[Block]:
@@ -119,12 +146,12 @@ def _told(draft: Draft, block: Block) -> list[Block]:
     if draft.policy.hosted == "drop":
         draft.report.add("dropped", "a tool run by the provider: left out", call_id=_hosted_id(block), subject=tool)
         return []
-    what = "a request for approval" if _asks_leave(block) else "a tool run by the provider"
-    draft.report.add("text", f"{what} is told as text", call_id=_hosted_id(block), subject=tool)
+    if _is_request(block):
+        return [_request_told(block, draft.spell(block.name), draft.report)]
+    draft.report.add("text", "a tool run by the provider is told as text", call_id=_hosted_id(block), subject=tool)
     if isinstance(block, ToolCall):
         arguments = block.arguments_text or write_text(block.arguments)
-        text = TEXTS.approval_asked if _asks_leave(block) else TEXTS.hosted_call
-        return [Text(text.format(tool=draft.spell(block.name), arguments=arguments))]
+        return [Text(TEXTS.hosted_call.format(tool=draft.spell(block.name), arguments=arguments))]
     if isinstance(block, ToolResponse):
         return told_result(block, TEXTS.hosted_result.format(tool=draft.tool_name(block), content="").rstrip())
     return [block]

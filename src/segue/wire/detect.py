@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from segue.errors import InputError
 from segue.models import identify
+from segue.wire.openai_responses.shapes import is_openai_item
 
 __all__ = ["detect_source", "speaks_against"]
 
@@ -46,15 +47,17 @@ _ANTHROPIC_BLOCKS = frozenset({"tool_use", "tool_result", "redacted_thinking", "
 _CHAT_FAMILIES = {"kimi": "kimi", "mistral": "mistral", "deepseek": "deepseek", "qwen": "qwen"}
 # Where the conversation stands under a key of its own, that key tells the API.
 _ROOTS = {"input": "openai-responses", "contents": "gemini"}
-# Wires with a shape of their own; any other is a dialect of the Chat wire.
-_SHAPES = frozenset({"anthropic", "bedrock", *_ROOTS.values()})
+# Wires with a shape of their own, and dialects of those; any other is a dialect of the Chat wire.
+_SHAPES = {name: name for name in ("anthropic", "bedrock", *_ROOTS.values())} | {"azure-foundry": "openai-responses"}
+# AZF-01, AZF-02
+_FOUNDRY_KEYS = frozenset({"agent_reference", "agent"})
 
 
 def detect_source(body: Mapping[str, Any]) -> str:
     """The name of the wire that a body is written in."""
     root = _root(body)
     if root is not None:
-        return root
+        return "azure-foundry" if root == "openai-responses" and _is_foundry(body) else root
     if not isinstance(body.get("messages"), list):
         *roots, last = (f"`{key}`" for key in ("messages", *_ROOTS))
         missing = f"no {', '.join(roots)} or {last}"
@@ -73,7 +76,7 @@ def detect_source(body: Mapping[str, Any]) -> str:
 
 def speaks_against(body: Mapping[str, Any], api: str) -> str | None:
     """The wire that a body certainly is of, where that is not the one it is said to be of."""
-    spoken = api if api in _SHAPES else "openai-chat"
+    spoken = _SHAPES.get(api, "openai-chat")
     found: set[str] = set()
     root = _root(body)
     for sign in _signs(body) if root is None else (root,):
@@ -88,6 +91,13 @@ def _root(body: Mapping[str, Any]) -> str | None:
     if "messages" in body:
         return None
     return next((api for key, api in _ROOTS.items() if isinstance(body.get(key), str | list | dict)), None)
+
+
+def _is_foundry(body: Mapping[str, Any]) -> bool:
+    """Whether a Responses body speaks of an agent, or has items that only Foundry makes."""
+    if any(isinstance(body.get(key), dict) for key in _FOUNDRY_KEYS):
+        return True
+    return any(not is_openai_item(str(item.get("type")), {}) for item in _objects(body.get("input")))
 
 
 def _hints(body: Mapping[str, Any]) -> Iterator[str]:

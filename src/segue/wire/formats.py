@@ -26,7 +26,7 @@ _CHAT = frozenset({"openai-chat", "kimi", "deepseek", "qwen"})
 TOOL_FORMATS: dict[str, ToolFormat] = {
     form.name: form
     for form in (
-        ToolFormat("openai", _CHAT | {"openai-responses"}),
+        ToolFormat("openai", _CHAT | {"openai-responses", "azure-foundry"}),
         ToolFormat("anthropic", frozenset({"anthropic", "bedrock"})),
         ToolFormat("gemini", frozenset({"gemini"})),
         ToolFormat("bedrock", frozenset({"bedrock"})),

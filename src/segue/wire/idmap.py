@@ -118,7 +118,6 @@ class IdMap:
         self._free = free
         self._out: dict[str, str] = {}
         self._taken: set[str] = set()
-        self._conflated: set[str] = set()
         self._indexes: set[int] = set()
         self._ordinal = 0
         self._first_free = 0
@@ -143,7 +142,8 @@ class IdMap:
                 continue
             in_turn: set[str] = set()
             for call in calls:
-                in_turn.add(self.assign(call, spell(call.name), in_turn))
+                name = spell(call.name) if call.kind != "hosted" else call.name
+                in_turn.add(self.assign(call, name, in_turn))
 
     def assign(self, call: ToolCall, spelled: str, in_turn: set[str] | None = None) -> str:
         """The id of a call, given at its first sight and kept."""
@@ -157,8 +157,6 @@ class IdMap:
             # An item of its own, which no result has to name: it takes no id from those that meet on one.
             return made
         self._taken.add(made)
-        if _is_conflated(call):
-            self._conflated.add(made)
         if self._scheme.counts:
             self._indexes.add(_index_of(made))
         return made
@@ -168,6 +166,9 @@ class IdMap:
         at_home = call.origin.provider == self._provider
         if self._policy == "canonical" or not (at_home or self._policy == "native"):
             return None
+        # OAI-RESP-21, AZF-05: where an item's own id was all there was, no result of another item may name it.
+        if _is_conflated(call) and call.kind != "hosted":
+            return None
         # An item's own id is no id to meet on; only a text that stood in such an id's place is.
         stood = call.origin.item_id if raw_id_or_none(call.origin.item_id) is None else None
         raw_id = call.origin.raw_id or (stood if at_home else None)
@@ -175,8 +176,7 @@ class IdMap:
             return None
         if self._free and at_home:
             return raw_id
-        repeats = self._repeats and at_home and not _is_conflated(call) and raw_id not in self._conflated
-        return None if raw_id in (in_turn if repeats else self._taken) else raw_id
+        return None if raw_id in (in_turn if self._repeats and at_home else self._taken) else raw_id
 
     def _keeps(self, raw_id: str, spelled: str) -> bool:
         """Whether an id of the provider's own kind is lawful for a tool of this name."""

@@ -9,6 +9,7 @@ from segue.wire.anthropic import ANTHROPIC
 from segue.wire.base import Wire
 from segue.wire.bedrock import BEDROCK
 from segue.wire.dialects.deepseek import DEEPSEEK
+from segue.wire.dialects.foundry import AZURE_FOUNDRY
 from segue.wire.dialects.kimi import KIMI
 from segue.wire.dialects.mistral import MISTRAL
 from segue.wire.dialects.qwen import QWEN
@@ -18,7 +19,18 @@ from segue.wire.openai_responses import OPENAI_RESPONSES
 
 __all__ = ["WIRES", "Format", "find", "formats"]
 
-_ALL = (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, GEMINI, BEDROCK, MISTRAL, KIMI, DEEPSEEK, QWEN)
+_ALL = (
+    OPENAI_CHAT,
+    OPENAI_RESPONSES,
+    ANTHROPIC,
+    GEMINI,
+    BEDROCK,
+    AZURE_FOUNDRY,
+    MISTRAL,
+    KIMI,
+    DEEPSEEK,
+    QWEN,
+)
 WIRES: dict[str, Wire] = {wire.name: wire for wire in _ALL}
 
 

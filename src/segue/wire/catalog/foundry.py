@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
-from segue.canonical.blocks import Block, Text, ToolResponse
+from msgspec import UNSET
+
+from segue.canonical.blocks import Text, ToolResponse
 from segue.wire.catalog.common import anything, marked, members
-from segue.wire.catalog.fields import json_text, said, told, values
+from segue.wire.catalog.fields import Output, Patch, json_text, said, values
 from segue.wire.catalog.foundry_agents import AGENTS
-from segue.wire.catalog.paths import at
-from segue.wire.catalog.shape import Shape, one_of
-from segue.wire.fields import JsonObject
+from segue.wire.catalog.shape import Inside, Shape, one_of
+from segue.wire.openai_responses.hosted import HOSTED
 
 __all__ = ["FOUNDRY"]
 
+_RESPONSES = Inside("azure-foundry", lambda item: {"input": [item]})
 _DONE = {"status": "completed"}
 _FAILED = {"status": "failed"}
 
@@ -22,7 +24,7 @@ _FAILED = {"status": "failed"}
 def _pair(kind: str, tool: str | None = None) -> Iterator[tuple[str, Shape]]:
     """A call and its output, which meet on `call_id`. Without `tool` the items name it."""
     name: dict[str, Any] = {"name": "name"} if tool is None else {"tool": tool}
-    ids: dict[str, Any] = {"id": "call_id", "item": "id", "kind": "hosted", "defaults": _DONE}
+    ids: dict[str, Any] = {"id": "call_id", "item": "id", "kind": "hosted", "defaults": _DONE, "inside": _RESPONSES}
     yield f"{kind}ToolCall", Shape(**ids, **name, arguments=json_text("arguments"))
     yield (
         f"{kind}ToolCallOutput",
@@ -36,19 +38,13 @@ def _pair(kind: str, tool: str | None = None) -> Iterator[tuple[str, Shape]]:
     )
 
 
-def _memories(results: object) -> list[Block]:
-    found = cast("list[object]", results) if isinstance(results, list) else []
-    contents = [at(item, "memory_item.content") for item in found]
-    return [Text(content) for content in contents if isinstance(content, str)]
-
-
-def _remembered(response: ToolResponse) -> list[JsonObject]:
+def _remembered(response: ToolResponse) -> Patch:
     texts = [block.text for block in response.content or () if isinstance(block, Text)] or [said(response)]
     memory = {"kind": "chat_summary", "memory_id": "", "updated_at": 0, "scope": ""}
-    return [{"memory_item": memory | {"content": text}} for text in texts if text]
+    return {"results": [{"memory_item": memory | {"content": text}} for text in texts if text]}
 
 
-_MEMORIES = told("results", _memories, _remembered)
+_MEMORIES = Output(lambda item: (HOSTED["memory_search_call"].result(item), UNSET), _remembered)
 
 
 FOUNDRY: dict[str, Shape] = {
@@ -62,7 +58,7 @@ FOUNDRY: dict[str, Shape] = {
     **dict(_pair("OpenApi")),
     **dict(_pair("SharepointGrounding", "sharepoint_grounding")),
     # Neither shows what was looked for.
-    "MemorySearchToolCallItemParam": Shape(tool="memory_search", output=_MEMORIES, kind="hosted"),
+    "MemorySearchToolCallItemParam": Shape(tool="memory_search", output=_MEMORIES, kind="hosted", inside=_RESPONSES),
     "MemorySearchToolCallItemResource": Shape(
         id="id",
         tool="memory_search",
@@ -70,6 +66,7 @@ FOUNDRY: dict[str, Shape] = {
         failed=one_of("status", "failed"),
         kind="hosted",
         defaults=_DONE,
+        inside=_RESPONSES,
     ),
     "WorkflowActionOutputItem": Shape(
         id="id",
@@ -79,15 +76,21 @@ FOUNDRY: dict[str, Shape] = {
         cancelled=one_of("status", "cancelled"),
         pending=one_of("status", "in_progress"),
         kind="hosted",
+        inside=_RESPONSES,
     ),
     "OAuthConsentRequestOutputItem": Shape(
-        id="id", tool="oauth_consent", output=members("server_label", "consent_link"), kind="hosted"
+        id="id",
+        tool="oauth_consent",
+        output=members("server_label", "consent_link"),
+        kind="hosted",
+        inside=_RESPONSES,
     ),
     "StructuredOutputsOutputItem": Shape(
         id="id",
         tool="capture_structured_outputs",
         output=values("output"),
         kind="hosted",
+        inside=_RESPONSES,
     ),
     **AGENTS,
 }

@@ -12,7 +12,7 @@ from segue.wire.catalog.fields import Content, Output, Patch, json_text, said
 from segue.wire.catalog.openai_outputs import has_failed
 from segue.wire.catalog.shape import Shape
 from segue.wire.fields import JsonObject, list_of, object_or_none, string_or_none
-from segue.wire.openai_responses.hosted import HOSTED
+from segue.wire.openai_responses.hosted import HOSTED, approved
 
 __all__ = ["LISTING", "MAY_IT", "THAT_IT_MAY", "approval_of", "approved", "mcp"]
 
@@ -68,12 +68,6 @@ LISTING = Shape(
 
 
 # ----------------------------------------------------------------------------------------------------------- approvals
-
-
-def approved(agreed: bool, reason: object = None) -> str:
-    """What an answer to a request for leave says."""
-    words = "approved" if agreed else "refused"
-    return f"{words}: {reason}" if isinstance(reason, str) and reason else words
 
 
 def approval_of(text: str) -> tuple[bool, Mapping[str, str]]:

@@ -276,9 +276,9 @@ _PROVIDER_SIDE: dict[str, Shape] = {
         defaults={"action": "wait_agent"},
         inside=_RESPONSES,
     ),
+    "MCPApprovalRequest": replace(MAY_IT, inside=_RESPONSES),
     # To the wire these are neither calls nor outputs.
     "MCPListTools": LISTING,
-    "MCPApprovalRequest": MAY_IT,
     "MCPApprovalResponse": THAT_IT_MAY,
 }
 

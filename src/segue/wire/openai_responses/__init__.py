@@ -1,6 +1,10 @@
-"""The wire `openai-responses`: OpenAI's Responses API."""
+"""The wire `openai-responses`: OpenAI's Responses API, and what every vendor that speaks it is a dialect of."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Literal
 
 from segue.models import Model
 from segue.render.demands import Demands
@@ -9,12 +13,12 @@ from segue.wire.idmap import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
 from segue.wire.openai import APIS, TOOL_KEYS, parse_error, reasons, render_error
 from segue.wire.openai_responses.options import KINDRED_KEYS
-from segue.wire.openai_responses.plain import RESPONSES_LANE
+from segue.wire.openai_responses.plain import responses_lane
 from segue.wire.openai_responses.reply import parse_reply, render_reply
 from segue.wire.openai_responses.request import BODY_KEYS, ITEM_KEYS, parse_request, render_request
-from segue.wire.openai_responses.shared import API, JOINT, PROVIDER
+from segue.wire.openai_responses.shared import JOINT, OPENAI, ResponsesDialect
 
-__all__ = ["OPENAI_RESPONSES", "demands"]
+__all__ = ["OPENAI_RESPONSES", "demands", "make_wire"]
 
 # OAI-RESP-01
 _IDS = prefix_scheme("openai", "call_", limit=64, lawful=r"[\s\S]{1,64}")
@@ -24,8 +28,8 @@ _SHOWN = frozenset({"image", "document"})
 def demands(model: Model) -> Demands:
     """The row of a model. What can't be told from its name is taken for one that reasons."""
     return Demands(
-        API,
-        PROVIDER,
+        OPENAI.name,
+        OPENAI.provider,
         # OAI-RESP-06
         adjacent=False,
         # OAI-RESP-25: outputs find their calls by id wherever they stand.
@@ -62,29 +66,43 @@ def _names(model: Model) -> NameRule:
     return NameRule(home_allowed="." if reasons(model) else "", home_limit=128, home_joint=JOINT, home_free=True)
 
 
-OPENAI_RESPONSES = Wire(
-    name=API,
-    kind="wire",
-    provider=PROVIDER,
-    title="OpenAI Responses",
-    # The newest that the rulebook knows; Chat refuses to let it reason beside functions and points here (OAI-CHAT-17).
-    default_model="gpt-5.6-terra",
-    tool_format="openai",
-    demands=demands,
-    ids=_ids,
-    names=_names,
-    parse_request=parse_request,
-    render_request=render_request,
-    parse_reply=parse_reply,
-    render_reply=render_reply,
-    parse_error=parse_error,
-    render_error=render_error,
-    body_keys=BODY_KEYS,
-    item_keys=ITEM_KEYS,
-    tool_keys=TOOL_KEYS,
-    custom_tools=True,
-    kindred=KINDRED_KEYS,
-    # What is not said is stored.
-    telling=frozenset({"store"}),
-    lane=RESPONSES_LANE,
-)
+def make_wire(
+    dialect: ResponsesDialect,
+    title: str,
+    default_model: str,
+    demands: Callable[[Model], Demands],
+    *,
+    kind: Literal["wire", "dialect"] = "dialect",
+) -> Wire:
+    """The wire as this vendor speaks it."""
+    return Wire(
+        name=dialect.name,
+        kind=kind,
+        provider=dialect.provider,
+        title=title,
+        default_model=default_model,
+        tool_format="openai",
+        demands=demands,
+        ids=_ids,
+        names=_names,
+        parse_request=partial(parse_request, dialect=dialect),
+        render_request=partial(render_request, dialect=dialect),
+        parse_reply=partial(parse_reply, dialect=dialect),
+        render_reply=partial(render_reply, dialect=dialect),
+        parse_error=parse_error,
+        render_error=render_error,
+        # What can't be one of the vendor's responses is not known to be gone on from.
+        body_keys=BODY_KEYS if kind == "wire" else BODY_KEYS - {"previous_response_id"},
+        item_keys=ITEM_KEYS,
+        tool_keys=TOOL_KEYS,
+        custom_tools=True,
+        kindred=KINDRED_KEYS if dialect.kindred else {},
+        # What is not said is stored.
+        telling=frozenset({"store"}),
+        on=None if kind == "wire" else OPENAI.name,
+        lane=responses_lane(dialect),
+    )
+
+
+# The newest that the rulebook knows; Chat refuses to let it reason beside functions and points here (OAI-CHAT-17).
+OPENAI_RESPONSES = make_wire(OPENAI, "OpenAI Responses", "gpt-5.6-terra", demands, kind="wire")

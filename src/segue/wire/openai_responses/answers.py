@@ -16,7 +16,7 @@ from segue.errors import InputError
 from segue.wire.fields import JsonObject, kind_of, object_or_none, string_or_none
 from segue.wire.openai_responses.parts import parse_parts
 from segue.wire.openai_responses.shapes import has_lawful_status
-from segue.wire.openai_responses.shared import API, PROVIDER, Reading, Spelling, lawful_id
+from segue.wire.openai_responses.shared import Reading, Spelling
 from segue.wire.overlay import rewritten
 
 __all__ = [
@@ -37,29 +37,29 @@ MESSAGE_KEYS = frozenset({"type", "id", "role", "content", "status", *_CHAT_KEYS
 # ------------------------------------------------------------------------------------------------------------------ in
 
 
-def parse_answer(item: JsonObject) -> list[Block]:
+def parse_answer(item: JsonObject, reading: Reading) -> list[Block]:
     """The model's words: one block for each part, each with the item as if it held no other."""
     if item.get("tool_calls"):
         # OAI-RESP-14
         raise InputError("`tool_calls` are of the Chat API; a call is an item of its own here", path="tool_calls")
     content, lawful = item.get("content"), is_lawful_message(item)
     if isinstance(content, str):
-        return [Text(content, native=Native(API, item, lawful))]
+        return [Text(content, native=reading.native(item, lawful))]
     if content is None:
-        return [Text("", native=Native(API, item, intact=False))]
+        return [Text("", native=reading.native(item, intact=False))]
     if not isinstance(content, list):
         raise InputError(f"a string or a list of parts was expected, not {kind_of(content)}", path="content")
-    parts = parse_parts(cast("list[object]", content), "output", "content")
+    parts = parse_parts(cast("list[object]", content), "output", "content", reading.dialect)
     if not parts:
-        return [Text("", native=Native(API, item, lawful))]
+        return [Text("", native=reading.native(item, lawful))]
     # One part that can't stay takes the id from all.
     intact = lawful and all(part.native is not None and part.native.intact for part in parts)
     blocks: list[Block] = []
     for index, (part, block) in enumerate(zip(cast("list[object]", content), parts, strict=True)):
         if len(parts) == 1:
-            native, place = Native(API, item, intact), None
+            native, place = reading.native(item, intact), None
         else:
-            native, place = Native(API, {**item, "content": [part]}, intact), {"part": [index, len(parts)]}
+            native, place = reading.native({**item, "content": [part]}, intact), {"part": [index, len(parts)]}
         blocks.append(msgspec.structs.replace(block, native=native, extra=place))
     return blocks
 
@@ -81,13 +81,17 @@ def parse_reasoning(item: JsonObject, reading: Reading) -> Thinking:
     sealed = string_or_none(item.get("encrypted_content")) or None
     # OAI-RESP-10: what is there in plain text needs no looking up.
     stored = reading.stored or (isinstance(item.get("content"), list) and bool(item["content"]))
-    known = item_id is not None and stored and lawful_id("reasoning", item_id)
+    known = item_id is not None and stored and reading.dialect.lawful_id("reasoning", item_id)
     return Thinking(
         "\n\n".join(texts),
         signature=item_id if known else None,
         sealed=sealed,
-        origin=Origin(PROVIDER, reading.model, item_id=item_id, identity="natural" if item_id else "absent"),
-        native=Native(API, item, isinstance(item.get("summary"), list) and _is_text_or_none(item, "encrypted_content")),
+        origin=Origin(
+            reading.dialect.provider, reading.model, item_id=item_id, identity="natural" if item_id else "absent"
+        ),
+        native=reading.native(
+            item, isinstance(item.get("summary"), list) and _is_text_or_none(item, "encrypted_content")
+        ),
     )
 
 

@@ -16,12 +16,12 @@ from msgspec import UNSET
 
 from segue.canonical.blocks import Block, Message, Native, Origin, Text, ToolCall, ToolResponse, text_of
 from segue.canonical.ids import raw_id_or_none
-from segue.canonical.jsontext import parse_argument_text, write_text
+from segue.canonical.jsontext import write_text
 from segue.errors import InputError
 from segue.wire.fields import JsonObject, kind_of, string_or_none
 from segue.wire.openai_responses.parts import parse_parts, render_content
-from segue.wire.openai_responses.shapes import has_call_id, has_lawful_status, is_shaped
-from segue.wire.openai_responses.shared import API, PROVIDER, Reading, Spelling, joined_name, split_name
+from segue.wire.openai_responses.shapes import has_call_id, has_lawful_status
+from segue.wire.openai_responses.shared import Reading, Spelling, joined_name, parse_arguments, split_name
 from segue.wire.openai_responses.typed import TYPE_OF_OUTPUT, TYPED
 from segue.wire.overlay import rewritten
 from segue.wire.tools import render_arguments_text, repeated
@@ -66,7 +66,7 @@ def _origin(item: JsonObject, key: str, reading: Reading, *, absent: bool = Fals
     stood = given if raw_id is None and isinstance(given, str) and given else None
     item_id = raw_id_or_none(item.get("id")) if key != "id" else None
     identity = "natural" if raw_id else "nullable" if absent else "synthetic"
-    return Origin(PROVIDER, reading.model, raw_id, item_id or stood, identity)
+    return Origin(reading.dialect.provider, reading.model, raw_id, item_id or stood, identity)
 
 
 def parse_call(item: JsonObject, reading: Reading, *, sound: bool) -> ToolCall:
@@ -79,12 +79,15 @@ def parse_call(item: JsonObject, reading: Reading, *, sound: bool) -> ToolCall:
     # What the provider runs goes back under its own ids or not at all.
     named = not hosted or has_call_id(item) or (row.unnamed and item.get("call_id") is None)
     first = reading.is_first(kind, item)
+    given = row.arguments(item)
+    arguments, text = parse_arguments(given) if row.written else (given, None)
     return ToolCall(
-        row.tool,
-        row.arguments(item),
+        row.name(item),
+        arguments,
+        arguments_text=text,
         kind="hosted" if hosted else "function",
         origin=_origin(item, "call_id", reading, absent=hosted),
-        native=Native(API, item, sound and is_shaped(kind, item) and named and (first or not hosted)),
+        native=reading.native(item, sound and reading.is_whole(kind, item) and named and (first or not hosted)),
         # Nobody is known to miss what a search for tools found.
         awaited=not reading.referred and not row.unnamed,
     )
@@ -102,10 +105,8 @@ def _parse_function(item: JsonObject, reading: Reading, *, sound: bool) -> ToolC
     text: str | None = None
     if free:
         arguments = value if isinstance(value, str) else "" if value is None else write_text(value)
-    elif isinstance(value, str):
-        arguments, text = parse_argument_text(value)
     else:
-        arguments = {} if value is None else value
+        arguments, text = parse_arguments(value)
     return ToolCall(
         joined_name(namespace, name) if namespace else reading.names.get(name, name),
         arguments,
@@ -114,7 +115,7 @@ def _parse_function(item: JsonObject, reading: Reading, *, sound: bool) -> ToolC
         extra=None if free else repeated(value, arguments),
         origin=_origin(item, "call_id", reading),
         # OAI-RESP-17: always a string
-        native=Native(API, item, sound and isinstance(value, str) and has_lawful_status(item["type"], item)),
+        native=reading.native(item, sound and isinstance(value, str) and has_lawful_status(item["type"], item)),
         awaited=item.get("async") is not True and not reading.referred,
     )
 
@@ -132,21 +133,22 @@ def parse_output(item: JsonObject, reading: Reading, *, sound: bool) -> ToolResp
     hosted = is_hosted_output(item, reading)
     if row is not None:
         named = not hosted or has_call_id(item) or (row.unnamed and item.get("call_id") is None)
-        content, lawful = row.content(item), is_shaped(kind, item) and named
+        content, structured = row.content(item), row.value(item)
+        lawful = reading.is_whole(kind, item) and named
     else:
-        content, structured, lawful = _parse_output_content(item.get("output"))
+        content, structured, lawful = _parse_output_content(item.get("output"), reading)
         lawful = lawful and has_lawful_status(kind, item) and _has_lawful_name(item)
     first = reading.is_first(kind, item)
     return ToolResponse(
-        name=_output_name(item) if row is None else row.tool,
+        name=_output_name(item) if row is None else row.name(item) or None,
         content=content,
         structured=structured,
         error=row is not None and row.failed(item),
-        is_complete=True,
+        is_complete=row is None or not row.pending(item),
         outcome="interrupted" if item.get("output") == ABORTED and origin.raw_id in reading.crowded else None,
         hosted=hosted,
         origin=origin,
-        native=Native(API, item, sound and lawful and (first or not hosted)),
+        native=reading.native(item, sound and lawful and (first or not hosted)),
     )
 
 
@@ -175,12 +177,12 @@ def _output_name(item: JsonObject) -> str | None:
     return joined_name(namespace, name) if name and namespace else name or None
 
 
-def _parse_output_content(output: object) -> tuple[tuple[Block, ...], Any, bool]:
+def _parse_output_content(output: object, reading: Reading) -> tuple[tuple[Block, ...], Any, bool]:
     """Blocks, the value where it is neither text nor parts, and whether the API takes it so (OAI-RESP-16)."""
     if isinstance(output, str):
         return (Text(output),), UNSET, len(output) <= OUTPUT_LIMIT
     if isinstance(output, list):
-        blocks = parse_parts(cast("list[object]", output), "input", "output")
+        blocks = parse_parts(cast("list[object]", output), "input", "output", reading.dialect)
         return tuple(blocks), UNSET, all(block.native is not None and block.native.intact for block in blocks)
     return (), UNSET if output is None else output, False
 

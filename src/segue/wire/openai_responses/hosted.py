@@ -9,25 +9,52 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, cast
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
-from segue.canonical.blocks import Block, Media, Native, Opaque, Origin, Silence, Text, ToolCall, ToolResponse
+from segue.canonical.blocks import NO_ORIGIN, Block, Media, Opaque, Origin, Silence, Text, ToolCall, ToolResponse
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.jsontext import parse_argument_text, write_text
 from segue.wire.fields import JsonObject, object_or_none, string_or_none
-from segue.wire.openai_responses.shapes import is_shaped
-from segue.wire.openai_responses.shared import API, PROVIDER, Reading
+from segue.wire.openai_responses.shared import Reading, parse_arguments
+from segue.wire.openai_responses.typed import other_value, text_alone
 
-__all__ = ["HOSTED", "OTHERS", "OtherItem", "is_embedded", "parse_hosted", "parse_other", "repetition"]
+__all__ = [
+    "HOSTED",
+    "OTHERS",
+    "REQUEST",
+    "OtherItem",
+    "approved",
+    "is_embedded",
+    "parse_approval",
+    "parse_hosted",
+    "parse_other",
+    "repetition",
+]
+
+REQUEST, ANSWER = "mcp_approval_request", "mcp_approval_response"
+
+
+def _has_failed(item: JsonObject) -> bool:
+    return item.get("status") == "failed"
+
+
+def _no_value(_item: JsonObject) -> Any:
+    return UNSET
 
 
 class HostedItem(Struct, frozen=True):
-    """`result` gives None where the provider keeps the output to itself."""
+    """`result` gives None where the provider keeps the output to itself; `value` what of it is JSON and not text.
+
+    `named` is the key that holds the tool's name where that is not `name`. What stands `alone`, no call asked for.
+    """
 
     tool: str
     arguments: Callable[[JsonObject], Any]
     result: Callable[[JsonObject], tuple[Block, ...] | None]
-    failed: Callable[[JsonObject], bool] = lambda item: item.get("status") == "failed"
+    failed: Callable[[JsonObject], bool] = _has_failed
+    value: Callable[[JsonObject], Any] = _no_value
+    named: str = "name"
+    alone: bool = False
 
 
 # --------------------------------------------------------------------------------------------- call and output in one
@@ -94,6 +121,26 @@ def _mcp_result(item: JsonObject) -> tuple[Block, ...] | None:
     return None if output is None else (Text(output if isinstance(output, str) else write_text(output)),)
 
 
+def _memories(item: JsonObject) -> tuple[Block, ...] | None:
+    results = _listed(item.get("results"))
+    if results is None:
+        return None
+    found = [object_or_none((object_or_none(result) or {}).get("memory_item")) or {} for result in results]
+    return tuple(Text(content) for memory in found if isinstance(content := memory.get("content"), str))
+
+
+def _nothing(_item: JsonObject) -> Any:
+    return {}
+
+
+def _no_words(_item: JsonObject) -> tuple[Block, ...]:
+    return ()
+
+
+def _members(*names: str) -> Callable[[JsonObject], Any]:
+    return lambda item: {name: item[name] for name in names if item.get(name) is not None}
+
+
 HOSTED: dict[str, HostedItem] = {
     "web_search_call": HostedItem("web_search", _search_action, _sources),
     "file_search_call": HostedItem("file_search", lambda item: {"queries": item.get("queries") or []}, _found),
@@ -102,6 +149,26 @@ HOSTED: dict[str, HostedItem] = {
     ),
     "image_generation_call": HostedItem("image_generation", _prompt, _picture),
     "mcp_call": HostedItem("mcp", _mcp_arguments, _mcp_result, lambda item: item.get("error") is not None),
+    # AZF-09: it does not show what was looked for.
+    "memory_search_call": HostedItem("memory_search", _nothing, _memories),
+    "workflow_action": HostedItem(
+        "workflow_action",
+        _nothing,
+        _no_words,
+        value=_members("action_id", "parent_action_id", "previous_action_id", "status"),
+        named="kind",
+        alone=True,
+    ),
+    "oauth_consent_request": HostedItem(
+        "oauth_consent", _nothing, _no_words, value=_members("server_label", "consent_link"), named="", alone=True
+    ),
+    "structured_outputs": HostedItem(
+        "capture_structured_outputs",
+        _nothing,
+        text_alone,
+        value=other_value,
+        alone=True,
+    ),
 }
 
 
@@ -109,30 +176,31 @@ def parse_hosted(item: JsonObject, reading: Reading, *, sound: bool) -> list[Blo
     row = HOSTED[item["type"]]
     # OAI-RESP-20: the item's own id is all there is; call and output are one item, so they meet on it.
     item_id = raw_id_or_none(item.get("id"))
-    origin = Origin(PROVIDER, reading.model, item_id, item_id, "conflated" if item_id else "absent")
-    native = Native(API, item, sound and is_shaped(item["type"], item))
-    tool = _server_tool(item) or row.tool
+    identity = "conflated" if item_id else "absent"
+    origin = Origin(reading.dialect.provider, reading.model, item_id, item_id, identity)
+    native = reading.native(item, sound and reading.is_whole(item["type"], item))
+    tool = _server_tool(item, row.named) or row.tool
     call = ToolCall(tool, row.arguments(item), kind="hosted", origin=origin, native=native)
     content = row.result(item)
     if content is None:
         return [call]
-    return [
-        call,
-        ToolResponse(
-            name=tool,
-            content=content,
-            error=row.failed(item),
-            is_complete=True,
-            hosted=True,
-            origin=origin,
-            native=native,
-        ),
-    ]
+    response = ToolResponse(
+        name=tool,
+        content=content,
+        structured=row.value(item),
+        error=row.failed(item),
+        is_complete=not (row.alone and item.get("status") == "in_progress"),
+        outcome="cancelled" if item.get("status") == "cancelled" else None,
+        hosted=True,
+        origin=origin,
+        native=native,
+    )
+    return [response] if row.alone else [call, response]
 
 
-def _server_tool(item: JsonObject) -> str | None:
+def _server_tool(item: JsonObject, key: str = "name") -> str | None:
     """An MCP server's tool has a name of its own, which another server's may have too."""
-    name, server = string_or_none(item.get("name")), string_or_none(item.get("server_label"))
+    name, server = string_or_none(item.get(key)), string_or_none(item.get("server_label"))
     return f"{server}.{name}" if name and server else name
 
 
@@ -158,12 +226,10 @@ def _tools_of_server(item: JsonObject) -> str:
     return f"{item.get('server_label')}: {', '.join(names)}"
 
 
-def _approval_asked(item: JsonObject) -> str:
-    return f"{item.get('name')} of {item.get('server_label')}: {item.get('arguments')}"
-
-
-def _approval_given(item: JsonObject) -> str:
-    return "approved" if item.get("approve") else f"refused {string_or_none(item.get('reason')) or ''}".rstrip()
+def approved(agreed: bool, reason: object = None) -> str:
+    """What an answer to a request for leave says."""
+    words = "approved" if agreed else "refused"
+    return f"{words}: {reason}" if isinstance(reason, str) and reason else words
 
 
 def _own_id(item: JsonObject) -> str:
@@ -172,8 +238,7 @@ def _own_id(item: JsonObject) -> str:
 
 OTHERS: dict[str, OtherItem] = {
     "mcp_list_tools": OtherItem("ai", _tools_of_server, "listing"),
-    "mcp_approval_request": OtherItem("ai", _approval_asked),
-    "mcp_approval_response": OtherItem("human", _approval_given),
+    ANSWER: OtherItem("human", lambda item: approved(item.get("approve") is True, item.get("reason"))),
     "compaction": OtherItem("ai", _own_id, "missing"),
     "item_reference": OtherItem("ai", _own_id, "missing"),
     "additional_tools": OtherItem("none", silent="declaring"),
@@ -186,19 +251,44 @@ def parse_other(item: JsonObject, kind: str, reading: Reading, *, sound: bool) -
     """An item of a type without a model; of an unknown type its text, if it has one."""
     row = OTHERS.get(kind)
     text = row.text(item) if row is not None else string_or_none(item.get("text")) or ""
-    lawful = is_shaped(kind, item)
+    lawful = reading.is_whole(kind, item)
+    origin = NO_ORIGIN
     if kind == "item_reference":
         lawful = lawful and sound
-    if kind == "mcp_approval_request":
-        # What answers it names its id.
-        lawful = lawful and sound
-        reading.asked.update([item["id"]] if lawful else [])
-    if kind == "mcp_approval_response":
+    if kind == ANSWER:
+        asked = raw_id_or_none(item.get("approval_request_id"))
         # OAI-RESP-21
-        lawful = lawful and (reading.continues or item["approval_request_id"] in reading.asked)
-    return Opaque(kind, text=text, native=Native(API, item, lawful), silent=row.silent if row is not None else None)
+        lawful = lawful and (reading.continues or asked in reading.asked)
+        origin = _about_leave(asked, raw_id_or_none(item.get("id")), reading)
+    silent = row.silent if row is not None else None
+    return Opaque(kind, text=text, native=reading.native(item, lawful), silent=silent, origin=origin)
 
 
-def repetition(item: JsonObject, kind: str) -> Opaque:
+def repetition(item: JsonObject, kind: str, reading: Reading) -> Opaque:
     """An item that the body has already."""
-    return Opaque(kind, text=_own_id(item), native=Native(API, item, intact=False), silent="repeated")
+    return Opaque(kind, text=_own_id(item), native=reading.native(item, intact=False), silent="repeated")
+
+
+# ----------------------------------------------------------------------------------------------------------- approvals
+
+
+def _about_leave(raw_id: str | None, item_id: str | None, reading: Reading) -> Origin:
+    identity = "natural" if raw_id else "synthetic"
+    return Origin(reading.dialect.provider, reading.model, raw_id, item_id, identity, family="mcp-approval")
+
+
+def parse_approval(item: JsonObject, reading: Reading, *, sound: bool) -> ToolCall:
+    """A request for leave to run a tool: nobody gives it a result, and what answers it names its id."""
+    asked = raw_id_or_none(item.get("id"))
+    arguments, text = parse_arguments(item.get("arguments"))
+    whole = sound and asked is not None and reading.is_whole(REQUEST, item)
+    reading.asked.update([asked] if whole and asked is not None else [])
+    return ToolCall(
+        _server_tool(item) or "",
+        arguments,
+        arguments_text=text,
+        kind="hosted",
+        origin=_about_leave(asked, None, reading),
+        native=reading.native(item, whole),
+        awaited=False,
+    )

@@ -52,9 +52,18 @@ from segue.wire.openai_responses.calls import (
     render_call,
     render_output,
 )
-from segue.wire.openai_responses.hosted import HOSTED, OTHERS, is_embedded, parse_hosted, parse_other, repetition
+from segue.wire.openai_responses.hosted import (
+    HOSTED,
+    OTHERS,
+    REQUEST,
+    is_embedded,
+    parse_approval,
+    parse_hosted,
+    parse_other,
+    repetition,
+)
 from segue.wire.openai_responses.parts import PART_KEYS, parse_parts, render_content, render_part
-from segue.wire.openai_responses.shared import API, Reading, Spelling, lawful_id
+from segue.wire.openai_responses.shared import Reading, Spelling
 from segue.wire.openai_responses.typed import TYPED
 from segue.wire.overlay import rewritten
 
@@ -120,7 +129,7 @@ def parse_items(
 ) -> list[Message]:
     """The messages. What stands in the `repeated` places was read before."""
     messages: list[Message] = []
-    run = _Run()
+    run = _Run(reading)
     for index, value in enumerate(items):
         try:
             item = object_of(value)
@@ -129,9 +138,9 @@ def parse_items(
             if index in repeated:
                 if side == "ai":
                     # OAI-RESP-08: what was made with reasoning of another reply is not known by this one's.
-                    run.add([repetition(item, kind)], sound=kind != "reasoning" or run.thought(item["id"]))
+                    run.add([repetition(item, kind, reading)], sound=kind != "reasoning" or run.thought(item["id"]))
                 else:
-                    messages += [*run.closed(), Message("human", (repetition(item, kind),))]
+                    messages += [*run.closed(), Message("human", (repetition(item, kind, reading),))]
                 continue
             sound = reading.takes_id(kind, item) and (reading.stored or kind != "item_reference")
             if side == "ai":
@@ -176,7 +185,8 @@ def _side(kind: str, item: JsonObject, reading: Reading) -> Side:
 class _Run:
     """Items of one reply. One that can't go back under its id takes the promise from all."""
 
-    def __init__(self) -> None:
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
         self._blocks: list[Block] = []
         self._sound = True
 
@@ -195,7 +205,7 @@ class _Run:
             return []
         blocks = self._blocks if self._sound else [_unfounded(block) for block in self._blocks]
         blocks = _without_loose_references(blocks)
-        message = Message("ai", tuple(blocks), native=Native(API, {}))
+        message = Message("ai", tuple(blocks), native=self._reading.native({}))
         self._blocks, self._sound = [], True
         return [message]
 
@@ -231,14 +241,14 @@ def _unfounded(block: Block) -> Block:
     if isinstance(block, ToolCall) and block.native.intact and block.native.fragment.get("type") in TYPED:
         # Its output is of its type, so that it stays; it goes without its id.
         unnamed = {key: value for key, value in block.native.fragment.items() if key != "id"}
-        return msgspec.structs.replace(block, native=Native(API, unnamed))
+        return msgspec.structs.replace(block, native=Native(block.native.api, unnamed))
     return _not_intact(block)
 
 
 def _parse_made(kind: str, item: JsonObject, reading: Reading, *, sound: bool) -> list[Block]:
     """The blocks of an item that the model, or the provider for it, made."""
     if kind == "message":
-        return parse_answer(item)
+        return parse_answer(item, reading)
     if kind == "reasoning":
         return [parse_reasoning(item, reading)]
     if kind in ("tool_search_call", "tool_search_output") and item.get("call_id") is None:
@@ -253,26 +263,28 @@ def _parse_made(kind: str, item: JsonObject, reading: Reading, *, sound: bool) -
         return [parse_output(item, reading, sound=sound)]
     if kind in HOSTED:
         return parse_hosted(item, reading, sound=sound)
+    if kind == REQUEST:
+        return [parse_approval(item, reading, sound=sound)]
     return [parse_other(item, kind, reading, sound=sound)]
 
 
 def _parse_said(kind: str, side: Side, item: JsonObject, reading: Reading, *, sound: bool) -> Message:
     """An item that is a message by itself: somebody's words, an output, or an instruction to the API."""
-    native = Native(API, item, sound and (kind != "message" or is_lawful_message(item)))
+    native = reading.native(item, sound and (kind != "message" or is_lawful_message(item)))
     if side == "tool":
         # OAI-RESP-05: an output without an id is an update that nobody waits for, if nothing is open.
         response = parse_output(item, reading, sound=sound)
         if reading.answered and item.get("call_id") is None and kind == "function_call_output":
             return Message("human", (_parse_update(item, response.native),), native=response.native)
-        return Message("tool", (response,), native=Native(API, {}))
+        return Message("tool", (response,), native=reading.native({}))
     if side == "none":
         if kind == "additional_tools":
             list_of(item.get("tools"), "tools")
-        return Message("system", (parse_other(item, kind, reading, sound=sound),), native=Native(API, item))
+        return Message("system", (parse_other(item, kind, reading, sound=sound),), native=reading.native(item))
     if kind != "message":
         told = parse_other(item, kind, reading, sound=sound)
         return Message("human", (told,), native=told.native)
-    return _parse_words(item, native)
+    return _parse_words(item, native, reading)
 
 
 def _parse_update(item: JsonObject, native: Native | None) -> Opaque:
@@ -282,7 +294,7 @@ def _parse_update(item: JsonObject, native: Native | None) -> Opaque:
     return Opaque("function_call_output", text=f"{name}: {text}" if name else text, native=native)
 
 
-def _parse_words(item: JsonObject, native: Native) -> Message:
+def _parse_words(item: JsonObject, native: Native, reading: Reading) -> Message:
     role = item.get("role")
     speaker = _SPEAKERS.get(role) if isinstance(role, str) else None
     if speaker is None:
@@ -295,7 +307,7 @@ def _parse_words(item: JsonObject, native: Native) -> Message:
         return Message(speaker, (), native=msgspec.structs.replace(native, intact=False))
     if not isinstance(content, list):
         raise InputError(f"a string or a list of parts was expected, not {kind_of(content)}", path="content")
-    blocks = tuple(parse_parts(cast("list[object]", content), "input", "content"))
+    blocks = tuple(parse_parts(cast("list[object]", content), "input", "content", reading.dialect))
     intact = native.intact and all(block.native is not None and block.native.intact for block in blocks)
     return Message(speaker, blocks, native=msgspec.structs.replace(native, intact=intact))
 
@@ -316,6 +328,9 @@ def render_messages(messages: Sequence[Message], out: Spelling) -> list[JsonObje
                 items += _render_words(message, "user", out)
             case "system":
                 items += _render_words(message, "developer", out)
+    mend = out.dialect.mend_item
+    if mend is not None:
+        items = [mend(item, item_kind(item), out.report) for item in items]
     # OAI-RESP-14: compaction is asked for last, or not at all.
     late = [item for item in items[:-1] if item.get("type") == "compaction_trigger"]
     if late:
@@ -350,7 +365,7 @@ def _once(item: JsonObject, out: Spelling) -> JsonObject:
         item = {**item, "role": "developer"}
     if item_id is None or kind == "local_shell_call_output":
         return item
-    if not lawful_id(kind, item_id) or item_id in out.used:
+    if not out.dialect.lawful_id(kind, item_id) or item_id in out.used:
         return {key: value for key, value in item.items() if key != "id"}
     out.used.add(item_id)
     return item

@@ -12,7 +12,6 @@ import msgspec
 
 from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, ToolChoice
 from segue.models import Model
-from segue.render.report import Report
 from segue.wire.effort import effort_of
 from segue.wire.fields import (
     JsonObject,
@@ -24,7 +23,7 @@ from segue.wire.fields import (
 )
 from segue.wire.names import NameRule
 from segue.wire.openai import KINDRED, fit_to_model, left_out, parse_kindred, render_kindred, with_effort
-from segue.wire.openai_responses.shared import API
+from segue.wire.openai_responses.shared import ResponsesDialect, Spelling
 
 __all__ = [
     "KINDRED_KEYS",
@@ -57,7 +56,8 @@ _LEAST_TOKENS = 16
 # ------------------------------------------------------------------------------------------------------------------ in
 
 
-def parse_options(body: Mapping[str, Any]) -> Options:
+def parse_options(body: Mapping[str, Any], dialect: ResponsesDialect) -> Options:
+    verbosity = (object_or_none(body.get("text")) or {}).get("verbosity")
     return Options(
         max_tokens=integer_or_none(body.get("max_output_tokens")),
         temperature=number_or_none(body.get("temperature")),
@@ -68,7 +68,7 @@ def parse_options(body: Mapping[str, Any]) -> Options:
         response_format=_parse_format(object_or_none((object_or_none(body.get("text")) or {}).get("format"))),
         stream=flag_or_none(body.get("stream")),
         user=string_or_none(body.get("safety_identifier")) or string_or_none(body.get("user")),
-        kindred=parse_kindred({**body, "verbosity": (object_or_none(body.get("text")) or {}).get("verbosity")}),
+        kindred=parse_kindred({**body, "verbosity": verbosity}) if dialect.kindred else None,
     )
 
 
@@ -121,14 +121,15 @@ def _parse_format(value: JsonObject | None) -> ResponseFormat | None:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def lawful_options(options: Options, model: Model, declared: frozenset[str], report: Report) -> Options:
+def lawful_options(options: Options, model: Model, declared: frozenset[str], out: Spelling) -> Options:
     """Options from abroad as the target takes them; each that is changed or left out is reported."""
+    report = out.report
     if not declared:
         options = left_out(options, report, "no tool is declared", "tool_choice", "parallel")
     choice = options.tool_choice
     if choice is not None and choice.mode == "tool" and choice.name not in declared:
         options = left_out(options, report, f"the tool {choice.name} is not declared", "tool_choice")
-    options = left_out(options, report, f"{API} has no such option", *_UNKNOWN_HERE)
+    options = left_out(options, report, f"{out.dialect.name} has no such option", *_UNKNOWN_HERE)
     if options.max_tokens is not None and options.max_tokens < _LEAST_TOKENS:
         report.add("adjusted", f"max_tokens is at least {_LEAST_TOKENS} here", subject="max_tokens")
         options = msgspec.structs.replace(options, max_tokens=_LEAST_TOKENS)

@@ -16,8 +16,8 @@ from segue.errors import InputError, ProjectionError
 from segue.render.demands import TEXTS
 from segue.wire.fields import JsonObject, kind_of, list_of, object_of, object_or_none, string_or_none
 from segue.wire.media import file_name, report_lost_name
-from segue.wire.openai import AUDIO_TYPES, data_of, data_url, detail_of, fetched, has_file
-from segue.wire.openai_responses.shared import API, Spelling
+from segue.wire.openai import AUDIO_TYPES, data_of, data_url, detail_of, fetched
+from segue.wire.openai_responses.shared import OPENAI, ResponsesDialect, Spelling
 from segue.wire.overlay import rewritten
 
 __all__ = ["PART_KEYS", "TEXT_TYPES", "parse_image_url", "parse_part", "parse_parts", "render_content", "render_part"]
@@ -41,30 +41,31 @@ _PDF = "application/pdf"
 # ------------------------------------------------------------------------------------------------------------------ in
 
 
-def parse_parts(value: object, side: Side, path: str) -> list[Block]:
+def parse_parts(value: object, side: Side, path: str, dialect: ResponsesDialect = OPENAI) -> list[Block]:
     blocks: list[Block] = []
     for index, part in enumerate(list_of(value, path)):
         try:
-            blocks.append(parse_part(object_of(part), side))
+            blocks.append(parse_part(object_of(part), side, dialect))
         except InputError as error:
             raise error.under(f"{path}[{index}]") from None
     return blocks
 
 
-def parse_part(part: JsonObject, side: Side) -> Block:
+def parse_part(part: JsonObject, side: Side, dialect: ResponsesDialect) -> Block:
     kind = part.get("type")
     if not isinstance(kind, str):
         raise InputError(f"a part needs a `type` of text, not {kind_of(kind)}", path="type")
     if kind in _TEXTS:
-        return Text(_text(part, "text"), native=Native(API, part, kind == TEXT_TYPES[side]))
+        return Text(_text(part, "text"), native=Native(dialect.name, part, kind == TEXT_TYPES[side]))
     if kind == "refusal":
-        return Text(_text(part, "refusal"), refusal=True, native=Native(API, part, side == "output"))
+        return Text(_text(part, "refusal"), refusal=True, native=Native(dialect.name, part, side == "output"))
     told = string_or_none(part.get("text")) or ""
-    media = _parse_media(kind, part)
-    if media is not None and side == "output":
-        media = msgspec.structs.replace(media, native=Native(API, part, intact=False))
-    refused = kind in _REFUSED or (side == "output" and kind in _UNCERTAIN)
-    return media or Opaque(kind, text=told, native=Native(API, part, not refused))
+    unknown = dialect.part_types is not None and kind not in dialect.part_types
+    media = _parse_media(kind, part, dialect)
+    if media is not None and (side == "output" or unknown):
+        media = msgspec.structs.replace(media, native=Native(dialect.name, part, intact=False))
+    refused = kind in _REFUSED or (side == "output" and kind in _UNCERTAIN) or unknown
+    return media or Opaque(kind, text=told, native=Native(dialect.name, part, not refused))
 
 
 def _text(part: JsonObject, key: str) -> str:
@@ -74,29 +75,32 @@ def _text(part: JsonObject, key: str) -> str:
     return text
 
 
-def _parse_media(kind: str, part: JsonObject) -> Media | None:
+def _parse_media(kind: str, part: JsonObject, dialect: ResponsesDialect) -> Media | None:
     match kind:
         case "input_image" | "image_url":
             # A URL in an object of its own is how the Chat API says it.
             inner = object_or_none(part.get("image_url"))
             url = part.get("image_url") if inner is None else inner.get("url")
-            return parse_image_url(part, url, intact=kind == "input_image" and inner is None)
+            return parse_image_url(part, url, dialect, intact=kind == "input_image" and inner is None)
         case "input_file":
-            return _parse_file(part)
+            return _parse_file(part, dialect)
         case "input_audio":
             audio = object_or_none(part.get("input_audio")) or {}
             data, form = audio.get("data"), audio.get("format")
             if not isinstance(data, str) or not isinstance(form, str):
                 return None
-            return Media("audio", mime=AUDIO_TYPES.get(form, f"audio/{form}"), data=data, native=Native(API, part))
+            mime, native = AUDIO_TYPES.get(form, f"audio/{form}"), Native(dialect.name, part)
+            return Media("audio", mime=mime, data=data, native=native)
         case _:
             return None
 
 
-def parse_image_url(part: JsonObject, url: object, *, intact: bool = True) -> Media | None:
+def parse_image_url(
+    part: JsonObject, url: object, dialect: ResponsesDialect = OPENAI, *, intact: bool = True
+) -> Media | None:
     """A picture by URL, data URL or file id."""
     file_id = string_or_none(part.get("file_id"))
-    native = Native(API, part, intact and _has_lawful_sources(part, "image_url", "file_id"))
+    native = Native(dialect.name, part, intact and _has_lawful_sources(part, "image_url", "file_id"))
     detail = detail_of(part.get("detail"))
     if not isinstance(url, str):
         return Media("image", file_id=file_id, native=native, extra=detail) if file_id is not None else None
@@ -104,14 +108,14 @@ def parse_image_url(part: JsonObject, url: object, *, intact: bool = True) -> Me
     return Media("image", mime, data, url if data is None else None, file_id, native=native, extra=detail)
 
 
-def _parse_file(part: JsonObject) -> Media | None:
+def _parse_file(part: JsonObject, dialect: ResponsesDialect) -> Media | None:
     data, url, file_id = (string_or_none(part.get(key)) for key in ("file_data", "file_url", "file_id"))
     if data is None and url is None and file_id is None:
         return None
     mime, inner = data_of(data) if data is not None else (None, None)
     name = string_or_none(part.get("filename"))
     lawful = _has_lawful_sources(part, "file_data", "file_url", "file_id")
-    return Media("document", mime, inner or data, url, file_id, name, native=Native(API, part, lawful))
+    return Media("document", mime, inner or data, url, file_id, name, native=Native(dialect.name, part, lawful))
 
 
 def _has_lawful_sources(part: JsonObject, *keys: str) -> bool:
@@ -167,8 +171,12 @@ def _said(text: str) -> JsonObject:
 
 
 def _unsupported(kind: str, detail: str | None, out: Spelling) -> JsonObject:
-    out.report.add("text", f"{kind} is not supported by {API} here and was told as text", subject=kind)
+    out.report.add("text", f"{kind} is not supported by {out.dialect.name} here and was told as text", subject=kind)
     return _said(" ".join([TEXTS.unsupported.format(kind=kind), *([detail] if detail else [])]))
+
+
+def _has_file(media: Media, out: Spelling) -> bool:
+    return media.file_id is not None and media.native is not None and media.native.api in out.dialect.files
 
 
 def _render_media(media: Media, out: Spelling) -> JsonObject | None:
@@ -176,7 +184,7 @@ def _render_media(media: Media, out: Spelling) -> JsonObject | None:
         detail = (media.extra or {}).get("detail", "auto")
         if media.data is None and media.url is None:
             held = {"type": "input_image", "detail": detail, "file_id": media.file_id}
-            return held if has_file(media) else None
+            return held if _has_file(media, out) else None
         url = media.url if media.data is None else data_url(media.mime or "image/png", media.data)
         return {"type": "input_image", "detail": detail, "image_url": url}
     if media.kind != "document":
@@ -185,6 +193,6 @@ def _render_media(media: Media, out: Spelling) -> JsonObject | None:
         return {"type": "input_file", "file_url": media.url}
     data, mime = fetched(media, out.fetch)
     if data is None:
-        return {"type": "input_file", "file_id": media.file_id} if has_file(media) else None
+        return {"type": "input_file", "file_id": media.file_id} if _has_file(media, out) else None
     mime = mime or _PDF
     return {"type": "input_file", "filename": file_name(media.name, mime), "file_data": data_url(mime, data)}

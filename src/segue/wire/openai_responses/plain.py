@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -15,9 +16,9 @@ from segue.render.plain import Ways
 from segue.wire.lane import Lane
 from segue.wire.openai_responses.calls import OUTPUT_LIMIT
 from segue.wire.openai_responses.request import BODY_KEYS
-from segue.wire.openai_responses.shared import JOINT, lawful_id
+from segue.wire.openai_responses.shared import JOINT, ResponsesDialect
 
-__all__ = ["RESPONSES_LANE"]
+__all__ = ["responses_lane"]
 
 # What bodies usually hold beside the keys that have a canonical word.
 _USUAL_KEYS = frozenset(
@@ -145,12 +146,22 @@ def _output(item: _Item) -> Content:
     return output if isinstance(output, str) else checked_words([part.text for part in output])
 
 
-def _goes_home(items: list[_Item]) -> bool:
+def _goes_home(items: list[_Item], dialect: ResponsesDialect) -> bool:
     """Whether all items may keep their ids, where they have any (OAI-RESP-13), and all outputs their length."""
+    if dialect.mend_item is not None and not all(map(_is_whole, items)):
+        return False
     if any(isinstance(item.output, str) and len(item.output) > OUTPUT_LIMIT for item in items):
         return False
     ids = [(str(item.type or "message"), item.id) for item in items if item.id is not UNSET]
-    return len(set(ids)) == len(ids) and all(lawful_id(kind, item_id) for kind, item_id in ids)
+    return len(set(ids)) == len(ids) and all(dialect.lawful_id(kind, item_id) for kind, item_id in ids)
+
+
+def _is_whole(item: _Item) -> bool:
+    """Whether an item says all that it has to, and says nothing with null, as far as any dialect asks for it."""
+    if item.status is None or item.encrypted_content is None or (item.role == "assistant" and item.type is UNSET):
+        return False
+    parts = item.content if isinstance(item.content, list) else []
+    return all(part.annotations is not None for part in parts if isinstance(part, _OutputText))
 
 
 def _suits(request: Request) -> bool:
@@ -166,6 +177,10 @@ class _Message(Struct, gc=False):
     content: str | list[_InputText]
 
 
+class _Answer(_Message, tag_field="type", tag="message", gc=False):
+    """The same where it has to say what it is."""
+
+
 class _FunctionCall(Struct, tag_field="type", tag="function_call", gc=False):
     call_id: str
     name: str
@@ -177,7 +192,7 @@ class _FunctionOutput(Struct, tag_field="type", tag="function_call_output", gc=F
     output: str | list[_InputText]
 
 
-def _write(plain: Plain, events: Sequence[Event], _ways: Ways) -> list[Any]:
+def _write(plain: Plain, events: Sequence[Event], _ways: Ways, answer: type[_Message]) -> list[Any]:
     items: list[Any] = []
     ids = plain.sent_ids
     texts = [write_text(arguments) for arguments in plain.arguments]
@@ -191,7 +206,7 @@ def _write(plain: Plain, events: Sequence[Event], _ways: Ways) -> list[Any]:
             items.append(_Message("user", _parts(event.content)))
             continue
         content = [event.content] if isinstance(event.content, str) else event.content or []
-        items += [_Message("assistant", text) for text in content]
+        items += [answer("assistant", text) for text in content]
         items += calls[event.start : event.stop]
         items += outputs[event.start : event.stop]
     return items
@@ -204,12 +219,13 @@ def _parts(content: Content) -> str | list[_InputText]:
     return content[0] if len(content) == 1 else [_InputText(text) for text in content]
 
 
-RESPONSES_LANE = Lane(
-    key="input",
-    items=list[_Item],
-    body_keys=frozenset(key for key in BODY_KEYS | _USUAL_KEYS if "." not in key) - {"input"},
-    read=_read,
-    write=_write,
-    goes_home=_goes_home,
-    suits=_suits,
-)
+def responses_lane(dialect: ResponsesDialect) -> Lane:
+    return Lane(
+        key="input",
+        items=list[_Item],
+        body_keys=frozenset(key for key in BODY_KEYS | _USUAL_KEYS if "." not in key) - {"input"},
+        read=_read,
+        write=partial(_write, answer=_Message if dialect.mend_item is None else _Answer),
+        goes_home=partial(_goes_home, dialect=dialect),
+        suits=_suits,
+    )

@@ -10,10 +10,10 @@ from segue.canonical.request import Finish, Reply, Usage
 from segue.wire.base import Projection
 from segue.wire.fields import JsonObject, list_of, number_or_none, object_or_none, string_or_none
 from segue.wire.openai_responses.calls import FUNCTIONS, relabelled
-from segue.wire.openai_responses.hosted import HOSTED
+from segue.wire.openai_responses.hosted import HOSTED, REQUEST
 from segue.wire.openai_responses.items import item_kind, parse_reply_items, render_reply_items
 from segue.wire.openai_responses.request import reading_of
-from segue.wire.openai_responses.shared import API, Spelling, made_id
+from segue.wire.openai_responses.shared import ResponsesDialect, Spelling, made_id
 from segue.wire.openai_responses.typed import TYPED
 from segue.wire.overlay import rewritten
 
@@ -35,17 +35,17 @@ _INCOMPLETE: dict[Finish, str] = {
     "pause": "max_output_tokens",
 }
 # Each of these items is one call.
-_CALLS = frozenset({*FUNCTIONS, *TYPED, *HOSTED})
+_CALLS = frozenset({*FUNCTIONS, *TYPED, REQUEST, *(kind for kind, row in HOSTED.items() if not row.alone)})
 _REPLY_KEYS = frozenset({"id", "model", "output", "usage", "status", "incomplete_details", "error"})
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
 
 
-def parse_reply(body: Mapping[str, Any]) -> Reply:
+def parse_reply(body: Mapping[str, Any], dialect: ResponsesDialect) -> Reply:
     items = list_of(body.get("output"), "output")
     model = string_or_none(body.get("model"))
-    blocks = parse_reply_items(items, reading_of(items, model, stored=body.get("store") is not False))
+    blocks = parse_reply_items(items, reading_of(items, model, dialect, stored=body.get("store") is not False))
     return Reply(
         blocks,
         finish=_parse_finish(body, blocks),
@@ -54,7 +54,7 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
         model=model,
         created=_when(body.get("created_at")),
         cause=_cause(body),
-        native=Native(API, body),
+        native=Native(dialect.name, body),
     )
 
 
@@ -99,14 +99,15 @@ def _count(usage: JsonObject, key: str) -> int:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_reply(reply: Reply, projection: Projection) -> JsonObject:
-    out = Spelling(projection, reply.calls)
+def render_reply(reply: Reply, projection: Projection, dialect: ResponsesDialect) -> JsonObject:
+    out = Spelling(dialect, projection, reply.calls)
     out.own_type = frozenset(out.calls)
     home = out.home(reply.native)
     if home is not None and home.intact:
         return _render_at_home(reply, home.fragment, out)
+    prefix = dialect.response_prefix
     body: JsonObject = {
-        "id": reply.id if reply.id and reply.id.startswith("resp_") else made_id("resp", *_said(reply)),
+        "id": reply.id if reply.id and reply.id.startswith(f"{prefix}_") else made_id(prefix, *_said(reply)),
         "object": "response",
         "created_at": reply.created or 0,
         "status": _status(reply.finish),

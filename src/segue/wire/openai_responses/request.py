@@ -34,7 +34,7 @@ from segue.wire.openai_responses.options import (
     render_options,
     respelled_choice,
 )
-from segue.wire.openai_responses.shared import API, Reading, Spelling
+from segue.wire.openai_responses.shared import Reading, ResponsesDialect, Spelling
 from segue.wire.openai_responses.tools import (
     DECLARING,
     bare_names,
@@ -55,35 +55,35 @@ BODY_KEYS = OPTION_KEYS | {"model", "input", "instructions", "tools", "previous_
 # ------------------------------------------------------------------------------------------------------------------ in
 
 
-def parse_request(body: Mapping[str, Any]) -> Request:
+def parse_request(body: Mapping[str, Any], dialect: ResponsesDialect) -> Request:
     model = string_or_none(body.get("model")) or None
-    items = _items(body)
-    declared = [] if body.get("tools") is None else parse_tools(body["tools"])
+    items = _items(body, dialect)
+    declared = [] if body.get("tools") is None else parse_tools(body["tools"], dialect)
     names = {tool.name for tool in declared}
-    declared += [tool for tool in declared_in_items(items) if tool.name not in names]
+    declared += [tool for tool in declared_in_items(items, dialect) if tool.name not in names]
     # OAI-RESP-10: what came before may have been stored.
-    stored = body.get("store") is not False or _goes_on(body) is not None
+    stored = body.get("store") is not False or _goes_on(body, dialect) is not None
     repeated = repeated_places(items)
     once = [item for place, item in enumerate(items) if place not in repeated] if repeated else items
-    reading = reading_of(once, model, names=bare_names(declared), stored=stored)
-    reading.continues = reading.referred or _goes_on(body) is not None
+    reading = reading_of(once, model, dialect, names=bare_names(declared), stored=stored)
+    reading.continues = reading.referred or _goes_on(body, dialect) is not None
     return Request(
         pair(parse_items(items, reading, repeated=repeated)),
-        system=_parse_instructions(body.get("instructions")),
+        system=_parse_instructions(body.get("instructions"), dialect),
         tools=tuple(declared),
-        options=parse_options(body),
+        options=parse_options(body, dialect),
         model=model,
-        continues=_held_elsewhere(body, items),
-        native=Native(API, body),
+        continues=_held_elsewhere(body, items, dialect),
+        native=Native(dialect.name, body),
     )
 
 
-def _items(body: Mapping[str, Any]) -> Sequence[object]:
+def _items(body: Mapping[str, Any], dialect: ResponsesDialect) -> Sequence[object]:
     given = body.get("input")
     if isinstance(given, str):
         return [{"role": "user", "content": given}]
     if given is None:
-        if _goes_on(body) is None and not isinstance(body.get("prompt"), dict):
+        if _goes_on(body, dialect) is None and not isinstance(body.get("prompt"), dict):
             raise InputError("a string or a list of items was expected", path="input")
         return []
     if not isinstance(given, list):
@@ -92,7 +92,12 @@ def _items(body: Mapping[str, Any]) -> Sequence[object]:
 
 
 def reading_of(
-    items: Sequence[object], model: str | None, *, stored: bool, names: dict[str, str] | None = None
+    items: Sequence[object],
+    model: str | None,
+    dialect: ResponsesDialect,
+    *,
+    stored: bool,
+    names: dict[str, str] | None = None,
 ) -> Reading:
     """What has to be known of all items before one of them is read."""
     called: Counter[str | None] = Counter()
@@ -120,6 +125,7 @@ def reading_of(
         referred=bool(referred),
         shells=shells,
         crowded=frozenset(call_id for call_id, count in answered.items() if call_id is not None and count > 1),
+        dialect=dialect,
     )
 
 
@@ -127,10 +133,11 @@ def _all_answered(called: Counter[str | None], answered: Iterable[str | None]) -
     return None not in called and called <= Counter(answered)
 
 
-def _goes_on(body: Mapping[str, Any]) -> str | None:
+def _goes_on(body: Mapping[str, Any], dialect: ResponsesDialect) -> str | None:
     """The response or conversation that the provider holds the items before these in."""
     conversation = object_or_none(body.get("conversation"))
-    held = string_or_none(body.get("previous_response_id")) or string_or_none(body.get("conversation"))
+    previous = string_or_none(body.get("previous_response_id")) or ""
+    held = (previous if dialect.goes_on(previous) else None) or string_or_none(body.get("conversation"))
     if held or conversation is None:
         return held or None
     return string_or_none(conversation.get("id")) or "a stored conversation"
@@ -143,19 +150,19 @@ def _referred(items: Sequence[object]) -> list[str]:
     return [name for name in named if isinstance(name, str) and name and not name.startswith(("msg", "rs"))]
 
 
-def _held_elsewhere(body: Mapping[str, Any], items: Sequence[object]) -> str | None:
+def _held_elsewhere(body: Mapping[str, Any], items: Sequence[object], dialect: ResponsesDialect) -> str | None:
     """What the body goes on from and does not hold."""
     referred = _referred(items)
-    return _goes_on(body) or (f"the stored item {referred[0]}" if referred else None)
+    return _goes_on(body, dialect) or (f"the stored item {referred[0]}" if referred else None)
 
 
-def _parse_instructions(value: object) -> tuple[Text, ...]:
+def _parse_instructions(value: object, dialect: ResponsesDialect) -> tuple[Text, ...]:
     if value is None or value == "":
         return ()
     if isinstance(value, str):
         return (Text(value),)
     # A list of items is how a reply repeats them.
-    messages = parse_items(list_of(value, "instructions"), Reading(), "instructions")
+    messages = parse_items(list_of(value, "instructions"), Reading(dialect=dialect), "instructions")
     return tuple(
         Text(block.text, native=block.native)
         for message in messages
@@ -167,12 +174,12 @@ def _parse_instructions(value: object) -> tuple[Text, ...]:
 # ----------------------------------------------------------------------------------------------------------------- out
 
 
-def render_request(transcript: Transcript, projection: Projection) -> JsonObject:
+def render_request(transcript: Transcript, projection: Projection, dialect: ResponsesDialect) -> JsonObject:
     said: Mapping[str, Any] = {}
     if transcript.home and transcript.request.native is not None:
         said = transcript.request.native.fragment
     calls = [call for message in transcript.messages for call in calls_of(message)]
-    out = Spelling(projection, calls)
+    out = Spelling(dialect, projection, calls)
     items = render_messages(transcript.messages, out)
     if transcript.home:
         return _render_at_home(transcript, said, items, out)
@@ -182,7 +189,7 @@ def render_request(transcript: Transcript, projection: Projection) -> JsonObject
     if not is_openai(transcript.request.native):
         form = fitted_format(options.response_format, rules.OPENAI, out.report, strict=rules.OPENAI_STRICT)
         options = msgspec.structs.replace(options, response_format=form)
-    options = lawful_options(options, identify(transcript.model), declared, out.report)
+    options = lawful_options(options, identify(transcript.model), declared, out)
     words = render_options(options, out.spell, _custom_names(transcript.tools), {})
     body: JsonObject = {} if transcript.model is None else {"model": transcript.model}
     instructions = _render_instructions(transcript.system)
@@ -191,7 +198,7 @@ def render_request(transcript: Transcript, projection: Projection) -> JsonObject
     body["input"] = items
     if tools:
         body["tools"] = tools
-    return body | render_kindred_options(options, words)
+    return body | (render_kindred_options(options, words) if dialect.kindred else words)
 
 
 def _used(transcript: Transcript, calls: Sequence[ToolCall]) -> frozenset[str]:
@@ -217,10 +224,10 @@ def _render_at_home(
         body["instructions"] = _render_instructions(transcript.system)
     if said.get("input") is None and not items:
         pass
-    elif not isinstance(said.get("input"), str) or items != _items(said):
+    elif not isinstance(said.get("input"), str) or items != _items(said, out.dialect):
         _lay_list(body, "input", _with_respelled_tools(items, transcript.tools, out))
     if isinstance(said.get("tools"), list):
-        _lay_list(body, "tools", respelled_tools(said["tools"], out.spell))
+        _lay_list(body, "tools", respelled_tools(said["tools"], out))
     choice = object_or_none(body.get("tool_choice"))
     if choice is not None and choice.get("type") == "allowed_tools":
         body["tool_choice"] = respelled_choice(choice, out.spell)
@@ -231,7 +238,7 @@ def _render_at_home(
     if body.get("previous_response_id") and body.get("conversation") is not None:
         del body["conversation"]
         out.report.add("adjusted", "conversation is left out beside previous_response_id", subject="conversation")
-    return body
+    return body if out.dialect.mend_body is None else out.dialect.mend_body(body, out.report)
 
 
 def _is_named(choice: JsonObject) -> bool:
@@ -249,7 +256,7 @@ def _respelled_item(item: JsonObject, out: Spelling) -> JsonObject:
     given = item.get("tools")
     if item.get("type") not in DECLARING or not isinstance(given, list):
         return item
-    spelled = respelled_tools(cast("list[Any]", given), out.spell)
+    spelled = respelled_tools(cast("list[Any]", given), out)
     same = all(a is b for a, b in zip(spelled, cast("list[Any]", given), strict=True))
     return item if same else {**item, "tools": spelled}
 
@@ -270,7 +277,7 @@ def _lay_options(transcript: Transcript, said: Mapping[str, Any], out: Spelling)
     options = transcript.options
     if transcript.model != request.model:
         everything = declared | {tool.name for tool in request.tools}
-        options = lawful_options(options, identify(transcript.model), everything, out.report)
+        options = lawful_options(options, identify(transcript.model), everything, out)
     before = render_options(request.options, str, custom, said)
     after = render_options(options, lambda name: out.spell(name) if name in declared else name, custom, said)
     if request.model is not None:

@@ -11,7 +11,25 @@ from typing import Any
 from segue.canonical.ids import raw_id_or_none
 from segue.wire.fields import JsonObject
 
-__all__ = ["has_call_id", "has_lawful_status", "is_shaped"]
+__all__ = ["FOUNDRY_TOOLS", "has_call_id", "has_lawful_status", "is_openai_item", "is_shaped"]
+
+# The tools that Azure Foundry runs, by the stem of their types, `…_call` and `…_call_output`: each with its name where
+# the items do not have one.
+FOUNDRY_TOOLS: Mapping[str, str] = {
+    "a2a_preview": "",
+    "azure_ai_search": "azure_ai_search",
+    "azure_function": "",
+    "bing_custom_search_preview": "bing_custom_search",
+    "bing_grounding": "bing_grounding",
+    "browser_automation_preview": "browser_automation",
+    "fabric_dataagent_preview": "fabric_dataagent",
+    "openapi": "",
+    "sharepoint_grounding_preview": "sharepoint_grounding",
+}
+_FOUNDRY_ITEMS = frozenset(
+    {"memory_search_call", "workflow_action", "oauth_consent_request", "structured_outputs"}
+    | {f"{stem}_call{end}" for stem in FOUNDRY_TOOLS for end in ("", "_output")}
+)
 
 _TEXT, _LIST, _OBJECT, _ANY = (str,), (list,), (dict,), (object,)
 _NEEDS: Mapping[str, Mapping[str, tuple[type, ...]]] = {
@@ -68,6 +86,11 @@ def is_shaped(kind: str, item: JsonObject) -> bool:
     if not all(key in item and isinstance(item[key], forms) for key, forms in needs.items()):
         return False
     return _has_lawful_output(kind, item.get("output")) and has_lawful_status(kind, item)
+
+
+def is_openai_item(kind: str, _item: JsonObject) -> bool:
+    """Whether OpenAI may know this type; any that is not in a table here may be newer."""
+    return kind not in _FOUNDRY_ITEMS
 
 
 def has_lawful_status(kind: str, item: JsonObject) -> bool:

@@ -1,21 +1,33 @@
-"""What every module of this wire knows: its name, which item ids go back, two-part tool names, and one rendering."""
+"""What every module of this wire knows: who speaks it, which item ids go back, two-part names, and one rendering."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from msgspec import Struct
 
 from segue.canonical.blocks import Native, ToolCall
 from segue.canonical.ids import raw_id_or_none, short_hash
+from segue.canonical.jsontext import parse_argument_text
+from segue.render.report import Report
 from segue.wire.base import Projection
 from segue.wire.fields import JsonObject
+from segue.wire.openai import APIS
+from segue.wire.openai_responses.shapes import is_openai_item, is_shaped
 
-__all__ = ["API", "JOINT", "PROVIDER", "Reading", "Spelling", "joined_name", "lawful_id", "made_id", "split_name"]
-
-API = "openai-responses"
-PROVIDER = "openai"
+__all__ = [
+    "JOINT",
+    "OPENAI",
+    "Reading",
+    "ResponsesDialect",
+    "Spelling",
+    "joined_name",
+    "made_id",
+    "parse_arguments",
+    "split_name",
+]
 
 # ------------------------------------------------------------------------------------------------------------ item ids
 
@@ -25,7 +37,7 @@ _PREFIXES = {"function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"
 _MADE = "hist"
 
 
-def lawful_id(kind: str, item_id: object) -> bool:
+def _lawful_id(kind: str, item_id: object) -> bool:
     """Whether the API takes an item back under this id. One that segue made up for a client is unknown there."""
     if not isinstance(item_id, str) or not _FORM.fullmatch(item_id):
         return False
@@ -51,6 +63,41 @@ def split_name(name: str) -> tuple[str | None, str]:
     """Namespace, if any, and name."""
     namespace, joint, bare = name.partition(JOINT)
     return (namespace, bare) if joint else (None, name)
+
+
+def parse_arguments(value: object) -> tuple[Any, str | None]:
+    """Arguments that are to be JSON in a string: the value, and the exact text where that was not valid JSON."""
+    return parse_argument_text(value) if isinstance(value, str) else ({} if value is None else value, None)
+
+
+# ------------------------------------------------------------------------------------------------------------ dialects
+
+
+class ResponsesDialect(Struct, frozen=True):
+    """One vendor on this wire. `name` is the API that its items are at home at."""
+
+    name: str
+    provider: str
+    lawful_id: Callable[[str, object], bool] = _lawful_id
+    """Whether an item of this type may go back under this id."""
+    takes: Callable[[str, JsonObject], bool] = is_openai_item
+    """Whether an item of a type with a row of its own, or of none, may go back as it is."""
+    part_types: frozenset[str] | None = None
+    """The types of content parts, where the list is closed."""
+    files: frozenset[str] = APIS
+    """The APIs that hold the same files."""
+    kindred: bool = False
+    """Whether this is OpenAI itself, with the options that its other API has too."""
+    response_prefix: str = "resp"
+    goes_on: Callable[[str], bool] = bool
+    """Whether this can name a response that the provider holds."""
+    mend_item: Callable[[JsonObject, str, Report], JsonObject] | None = None
+    """An item and its type as this vendor wants it: itself where nothing is amiss."""
+    mend_body: Callable[[JsonObject, Report], JsonObject] | None = None
+    """The same for a body that goes home."""
+
+
+OPENAI = ResponsesDialect("openai-responses", "openai", kindred=True)
 
 
 # ------------------------------------------------------------------------------------------------------ in, and out
@@ -80,6 +127,7 @@ class Reading(Struct):
     asked: set[str] = set()
     searches: int = 0
     calls: set[tuple[str, str]] = set()
+    dialect: ResponsesDialect = OPENAI
 
     def takes_id(self, kind: str, item: JsonObject) -> bool:
         """Whether an item may go back under the id it has, if it has one. OAI-RESP-13: each id once."""
@@ -87,10 +135,17 @@ class Reading(Struct):
         # The one id of an output of the local shell is that of its call.
         if item_id is None or kind == "local_shell_call_output":
             return True
-        if not lawful_id(kind, item_id) or item_id in self.seen:
+        if not self.dialect.lawful_id(kind, item_id) or item_id in self.seen:
             return False
         self.seen.add(item_id)
         return True
+
+    def native(self, fragment: JsonObject, intact: bool = True) -> Native:
+        return Native(self.dialect.name, fragment, intact)
+
+    def is_whole(self, kind: str, item: JsonObject) -> bool:
+        """Whether an item has all that its type demands, and is of a type that goes back."""
+        return is_shaped(kind, item) and self.dialect.takes(kind, item)
 
     def is_first(self, kind: str, item: JsonObject) -> bool:
         """Whether no item before this one is the call, or the output, of this id (OAI-RESP-25)."""
@@ -106,9 +161,10 @@ class Reading(Struct):
 class Spelling:
     """One rendering: the target's ids and names, the calls by id, and the item ids that are taken."""
 
-    __slots__ = ("calls", "fetch", "ids", "own_type", "report", "spell", "used")
+    __slots__ = ("calls", "dialect", "fetch", "ids", "own_type", "report", "spell", "used")
 
-    def __init__(self, projection: Projection, calls: Iterable[ToolCall] = ()) -> None:
+    def __init__(self, dialect: ResponsesDialect, projection: Projection, calls: Iterable[ToolCall] = ()) -> None:
+        self.dialect = dialect
         self.ids = projection.ids
         self.spell = projection.names.render
         self.report = projection.report
@@ -117,7 +173,6 @@ class Spelling:
         self.own_type: frozenset[str] = frozenset()
         self.used: set[str] = set()
 
-    @staticmethod
-    def home(native: Native | None) -> Native | None:
+    def home(self, native: Native | None) -> Native | None:
         """The native fragment if it is this very API's."""
-        return native if native is not None and native.api == API else None
+        return native if native is not None and native.api == self.dialect.name else None

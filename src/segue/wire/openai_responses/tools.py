@@ -6,7 +6,7 @@ an item (`declared_in`) go home with that item.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from segue.render.report import Report
 from segue.wire.fields import JsonObject, flag_or_none, kind_of, list_of, object_of, object_or_none, string_or_none
 from segue.wire.names import NameRule
 from segue.wire.openai import is_openai
-from segue.wire.openai_responses.shared import API, JOINT, Spelling, joined_name, split_name
+from segue.wire.openai_responses.shared import JOINT, ResponsesDialect, Spelling, joined_name, split_name
 from segue.wire.schema import fitted_tool, rules
 from segue.wire.tools import lawful_schema, object_schema, only_elsewhere
 
@@ -33,23 +33,25 @@ DECLARING = ("additional_tools", "tool_search_output")
 # ------------------------------------------------------------------------------------------------------------------ in
 
 
-def parse_tools(value: object, path: str = "tools", *, within: str | None = None) -> list[Tool]:
+def parse_tools(
+    value: object, dialect: ResponsesDialect, path: str = "tools", *, within: str | None = None
+) -> list[Tool]:
     """All tools of a list; `within` is the type of the item that declares them."""
     tools: list[Tool] = []
     for index, item in enumerate(list_of(value, path)):
         try:
-            tools += _parse_entry(object_of(item), None, {"declared_in": within} if within else None)
+            tools += _parse_entry(object_of(item), None, {"declared_in": within} if within else None, dialect)
         except InputError as error:
             raise error.under(f"{path}[{index}]") from None
     return tools
 
 
-def declared_in_items(items: Iterable[object]) -> Iterator[Tool]:
+def declared_in_items(items: Iterable[object], dialect: ResponsesDialect) -> Iterator[Tool]:
     """The tools that items make available."""
     for index, value in enumerate(items):
         item = object_or_none(value) or {}
         if item.get("type") in DECLARING and isinstance(item.get("tools"), list):
-            yield from parse_tools(item["tools"], f"input[{index}].tools", within=item["type"])
+            yield from parse_tools(item["tools"], dialect, f"input[{index}].tools", within=item["type"])
 
 
 def bare_names(tools: Sequence[Tool]) -> dict[str, str]:
@@ -63,7 +65,9 @@ def bare_names(tools: Sequence[Tool]) -> dict[str, str]:
     return found
 
 
-def _parse_entry(entry: JsonObject, namespace: str | None, extra: JsonObject | None) -> Iterator[Tool]:
+def _parse_entry(
+    entry: JsonObject, namespace: str | None, extra: JsonObject | None, dialect: ResponsesDialect
+) -> Iterator[Tool]:
     kind = entry.get("type") or "function"
     if not isinstance(kind, str):
         raise InputError(f"a tool's type must be a string, not {kind_of(kind)}", path="type")
@@ -71,19 +75,21 @@ def _parse_entry(entry: JsonObject, namespace: str | None, extra: JsonObject | N
         name = _name(entry)
         for index, inner in enumerate(list_of(entry.get("tools"), "tools")):
             try:
-                yield from _parse_entry(object_of(inner), name, extra)
+                yield from _parse_entry(object_of(inner), name, extra, dialect)
             except InputError as error:
                 raise error.under(f"tools[{index}]") from None
     elif kind not in _KINDS:
         told = string_or_none(entry.get("server_label")) or kind
         if kind == "mcp" and told == kind:
             raise InputError("an MCP server's tools need its `server_label`", path="server_label")
-        yield Tool(told, kind="hosted", native=Native(API, entry), extra=extra)
+        yield Tool(told, kind="hosted", native=Native(dialect.name, entry), extra=extra)
     else:
-        yield _parse_own(entry, kind, namespace, extra)
+        yield _parse_own(entry, kind, namespace, extra, dialect)
 
 
-def _parse_own(entry: JsonObject, kind: str, namespace: str | None, extra: JsonObject | None) -> Tool:
+def _parse_own(
+    entry: JsonObject, kind: str, namespace: str | None, extra: JsonObject | None, dialect: ResponsesDialect
+) -> Tool:
     # A nested declaration is the Chat API's form, clear enough to be read.
     nested = object_or_none(entry.get(kind)) if "name" not in entry else None
     detail = entry if nested is None else nested
@@ -100,7 +106,7 @@ def _parse_own(entry: JsonObject, kind: str, namespace: str | None, extra: JsonO
         kind="custom" if kind == "custom" else "function",
         strict=flag_or_none(detail.get("strict")),
         grammar=bound or None,
-        native=Native(API, entry, intact),
+        native=Native(dialect.name, entry, intact),
         extra=extra,
     )
 
@@ -119,7 +125,7 @@ def render_tools(tools: Sequence[Tool], used: frozenset[str], out: Spelling) -> 
     """Declarations written anew, or as they were where this API wrote them. `used` tools come first at the limit."""
     fitting: list[Tool] = []
     for tool in tools:
-        own = tool.native is not None and tool.native.api == API
+        own = out.home(tool.native) is not None
         if own and tool.extra is not None and "declared_in" in tool.extra:
             continue
         if tool.kind == "hosted" and not own:
@@ -171,23 +177,23 @@ def _with_name(entry: JsonObject, name: str) -> JsonObject:
     return entry if entry.get("name") == name else {**entry, "name": name}
 
 
-def respelled_tools(entries: Sequence[Any], spell: Callable[[str], str], namespace: str | None = None) -> list[Any]:
+def respelled_tools(entries: Sequence[Any], out: Spelling, namespace: str | None = None) -> list[Any]:
     """The list with each name as the API takes it and each declaration in its form; the same objects where it can."""
-    return [_respelled(object_or_none(entry) or {}, spell, namespace) for entry in entries]
+    return [_respelled(object_or_none(entry) or {}, out, namespace) for entry in entries]
 
 
-def _respelled(entry: JsonObject, spell: Callable[[str], str], namespace: str | None) -> JsonObject:
+def _respelled(entry: JsonObject, out: Spelling, namespace: str | None) -> JsonObject:
     kind = entry.get("type") or "function"
     if kind == "namespace" and isinstance(entry.get("tools"), list):
         given = cast("list[Any]", entry["tools"])
-        inner = respelled_tools(given, spell, _name(entry))
+        inner = respelled_tools(given, out, _name(entry))
         name = NameRule().project(_name(entry))
         same = name == entry["name"] and all(a is b for a, b in zip(inner, given, strict=True))
         return entry if same else {**entry, "name": name, "tools": inner}
     if kind not in _KINDS:
         return entry
-    tool = _parse_own(entry, kind, namespace, None)
-    _, name = split_name(spell(tool.name))
+    tool = _parse_own(entry, kind, namespace, None, out.dialect)
+    _, name = split_name(out.spell(tool.name))
     if tool.native is not None and not tool.native.intact:
         return _declaration(tool, name)
     return _with_name(entry, name)

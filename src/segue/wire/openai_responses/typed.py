@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from segue.canonical.blocks import Block, Text, ToolResponse
 from segue.wire.fields import JsonObject, object_or_none, string_or_none
 from segue.wire.openai_responses.parts import parse_image_url
+from segue.wire.openai_responses.shapes import FOUNDRY_TOOLS
 
-__all__ = ["TYPED", "TYPE_OF_OUTPUT", "TypedCall"]
+__all__ = ["TYPED", "TYPE_OF_OUTPUT", "TypedCall", "other_value", "text_alone"]
 
 
 def _never(_item: JsonObject) -> bool:
@@ -27,9 +28,13 @@ def _always(_item: JsonObject) -> bool:
     return True
 
 
+def _no_value(_item: JsonObject) -> Any:
+    return UNSET
+
+
 class TypedCall(Struct, frozen=True):
     """`hosted` tells calls that the provider runs itself; `unnamed` ones of them may have no id to meet on, `missed`
-    ones are refused without their output."""
+    ones are refused without their output. Without `tool` the items name it."""
 
     output: str
     tool: str
@@ -40,6 +45,14 @@ class TypedCall(Struct, frozen=True):
     answer: Callable[[ToolResponse, str], JsonObject] | None = None
     unnamed: bool = False
     missed: bool = False
+    written: bool = False
+    """Whether the arguments are JSON in a string."""
+    value: Callable[[JsonObject], Any] = _no_value
+    """The output where it is JSON and not text."""
+    pending: Callable[[JsonObject], bool] = _never
+
+    def name(self, item: JsonObject) -> str:
+        return self.tool or string_or_none(item.get("name")) or ""
 
 
 def _key(name: str) -> Callable[[JsonObject], Any]:
@@ -97,6 +110,16 @@ def _texts(item: JsonObject) -> tuple[Block, ...]:
     return tuple(Text(text) for entry in _entries(item.get("output")) if (text := string_or_none(entry.get("text"))))
 
 
+def text_alone(item: JsonObject) -> tuple[Block, ...]:
+    output = item.get("output")
+    return (Text(output),) if isinstance(output, str) else ()
+
+
+def other_value(item: JsonObject) -> Any:
+    output = item.get("output")
+    return UNSET if output is None or isinstance(output, str) else output
+
+
 # --------------------------------------------------------------------------------------------------------------- whose
 
 
@@ -141,5 +164,20 @@ TYPED: dict[str, TypedCall] = {
     "multi_agent_call": TypedCall(
         "multi_agent_call_output", "multi_agent", _keys("action", "arguments"), _texts, hosted=_always
     ),
+    # AZF-08, AZF-09: these stand in replies only, and meet on `call_id`.
+    **{
+        f"{stem}_call": TypedCall(
+            f"{stem}_call_output",
+            tool,
+            _key("arguments"),
+            text_alone,
+            failed=lambda item: item.get("status") == "failed",
+            hosted=_always,
+            written=True,
+            value=other_value,
+            pending=lambda item: item.get("status") == "in_progress",
+        )
+        for stem, tool in FOUNDRY_TOOLS.items()
+    },
 }
 TYPE_OF_OUTPUT = {row.output: kind for kind, row in TYPED.items()}

@@ -1,0 +1,109 @@
+"""The dialect `azure-foundry`: agents of Azure AI Foundry, on the Responses wire.
+
+An agent keeps its tools and instructions to itself; a body names it. What its tools did stands in replies alone: in a
+request it is told as calls like any other. Of reasoning nothing goes back: the service takes that of the newest turn
+only (AZF-06), and what was said once would then be said otherwise a turn later.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from segue.models import Model
+from segue.render.demands import Demands
+from segue.render.report import Report
+from segue.wire.fields import JsonObject, object_or_none
+from segue.wire.openai_responses import demands, make_wire
+from segue.wire.openai_responses.foundry import (
+    PART_TYPES,
+    fitted_agent,
+    fitted_body,
+    is_id,
+    lawful_id,
+    mended_item,
+    mended_tools,
+    takes,
+)
+from segue.wire.openai_responses.shared import ResponsesDialect
+
+__all__ = ["AZURE_FOUNDRY"]
+
+_NAME = "azure-foundry"
+
+
+def _demands(model: Model) -> Demands:
+    return replace(
+        demands(model),
+        api=_NAME,
+        provider=_NAME,
+        # AZF-06, AZF-11
+        reasoning="refused",
+        file_ids_of=frozenset({_NAME}),
+    )
+
+
+def _goes_on(response_id: str) -> bool:
+    # AZF-07
+    return is_id(response_id, "caresp")
+
+
+def _mended_body(body: JsonObject, report: Report) -> JsonObject:
+    """The body as the service takes it, each change reported; itself where there is none."""
+    made = _with_reference(body, report)
+    # AZF-01
+    if made.get("agent_reference") is not None and "tools" in made:
+        made = _without(made, "tools")
+        report.add("tools", "tools are left out: they live with the agent that is named", subject="tools")
+    previous = made.get("previous_response_id")
+    if isinstance(previous, str) and previous and not _goes_on(previous):
+        made = _without(made, "previous_response_id")
+        said = f"this body goes on from {previous}, which is no response of {_NAME}: left out"
+        report.add("dropped", said, subject="previous_response_id")
+    given = made.get("tools")
+    if isinstance(given, list) and (tools := mended_tools(cast("list[Any]", given), report)) is not given:
+        made = {**made, "tools": tools}
+    # AZF-03
+    return fitted_body(made, report)
+
+
+def _with_reference(body: JsonObject, report: Report) -> JsonObject:
+    """AZF-02: the agent is named by `agent_reference`, with its type."""
+    key = "agent_reference" if "agent_reference" in body else "agent"
+    agent = object_or_none(body.get(key))
+    if agent is None and not {"agent", "agent_reference"} & body.keys():
+        return body
+    if agent is None or not isinstance(agent.get("name"), str):
+        report.add("dropped", f"{key} names no agent: left out", subject=key)
+        return _without(_without(body, "agent"), "agent_reference")
+    fitted = fitted_agent(agent, report)
+    if key == "agent_reference" and fitted.get("type") == key and fitted is agent:
+        return body if "agent" not in body else _without(body, "agent")
+    report.add("adjusted", "the agent is named by agent_reference", subject=key)
+    named = {**fitted, "type": "agent_reference"}
+    renamed = {"agent_reference" if name == key else name: value for name, value in body.items()}
+    return {**_without(renamed, "agent"), "agent_reference": named}
+
+
+def _without(body: JsonObject, key: str) -> JsonObject:
+    return {name: value for name, value in body.items() if name != key}
+
+
+AZURE_FOUNDRY = make_wire(
+    ResponsesDialect(
+        _NAME,
+        _NAME,
+        lawful_id=lawful_id,
+        takes=takes,
+        part_types=PART_TYPES,
+        files=frozenset({_NAME}),
+        response_prefix="caresp",
+        goes_on=_goes_on,
+        mend_item=mended_item,
+        mend_body=_mended_body,
+    ),
+    "Azure AI Foundry agents",
+    "gpt-5",
+    _demands,
+)

@@ -1,0 +1,34 @@
+"""Stories as bodies of Azure Foundry: Responses bodies with typed answers and the service's own ids.
+
+Of reasoning nothing goes back (AZF-06), so what was thought is left out where the story must be lawful as it stands.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from .spell_responses import Items
+from .story import Reply, Story
+
+Body = dict[str, Any]
+
+
+def own_id(name: str) -> str:
+    """An id of the service (AZF-07) in the place of another."""
+    prefix = name.partition("_")[0]
+    return f"{prefix}_0123456789abcdef00{hashlib.sha256(name.encode()).hexdigest()[:32]}"
+
+
+class _Items(Items):
+    @staticmethod
+    def answer(reply: Reply) -> Body:
+        # AZF-04
+        return {"type": "message", **Items.answer(reply)}
+
+
+def spell_foundry(story: Story, model: str | None) -> Body:
+    body = _Items(story).body(model)
+    body.pop("store", None)
+    items = [{**item, "id": own_id(item["id"])} if "id" in item else item for item in body["input"]]
+    return {**body, "input": items}

@@ -1,0 +1,375 @@
+"""The dialect `azure-foundry`: what differs from the plain Responses wire."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import segue
+from segue.canonical.blocks import Opaque, ToolCall, ToolResponse
+from segue.wire.detect import detect_source, speaks_against
+from segue.wire.dialects.foundry import AZURE_FOUNDRY
+from segue.wire.openai_responses import OPENAI_RESPONSES
+from segue.wire.registry import WIRES
+from tests.catalog.originals import Sample, catalogue, samples
+from tests.conversations.foundry import AGENT, MEMORY, agent, foundry, gave, name, ran
+from tests.conversations.replies import responses_reply
+from tests.wire.carrying import carry_reply
+
+API = "azure-foundry"
+ITEMS = {row["wire_type"] for row in catalogue() if row["provider_key"] == API and row["surface"] == "Responses items"}
+SAMPLES = [sample for sample in samples() if sample.provider == API and sample.wire_type in ITEMS]
+ELSEWHERE = [wire for wire in WIRES if wire != API]
+
+
+def user(content: Any = "go") -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def home(body: dict[str, Any], **policy: Any) -> segue.Converted:
+    """The body at home; it has to be taken there, and to stay as it is from then on."""
+    out = segue.convert(body, source=API, target=API, **policy)
+    assert segue.check(out.body, API), str(segue.check(out.body, API))
+    assert segue.convert(out.body, source=API, target=API).body == out.body
+    return out
+
+
+def findings(out: Any) -> list[tuple[str, str | None]]:
+    return [(finding.kind, finding.subject) for finding in out.report.findings]
+
+
+# -------------------------------------------------------------------------------------------- what stands in replies
+
+
+def test_there_are_samples_of_every_item():
+    assert len(ITEMS) == 23
+    assert {sample.wire_type for sample in SAMPLES} == ITEMS
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+def test_a_reply_gives_every_item_back_whole(sample: Sample):
+    reply = responses_reply(sample.payload, {"type": "message", "role": "assistant", "id": "m", "content": []})
+    assert carry_reply(reply, AZURE_FOUNDRY, AZURE_FOUNDRY)[0] == reply
+
+
+@pytest.mark.parametrize("target", WIRES)
+@pytest.mark.parametrize("source", [API, "openai-responses"])
+@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+def test_in_a_request_an_item_is_told(sample: Sample, source: str, target: str):
+    """AZF-08: on every target, at home too; and by either dialect that may have it in a body."""
+    body = {"input": [user(), sample.payload, user("well?")]}
+    for hosted in ("pair", "text", "drop"):
+        out = segue.convert(body, source=source, target=target, hosted=hosted)
+        assert segue.check(out.body, target), f"{hosted}: {segue.check(out.body, target)}"
+        kept = target == source == API and sample.payload["type"] == "memory_search_call"
+        types = [item.get("type") for item in out.body.get("input", ())]
+        assert (sample.payload["type"] in types) is kept
+        told = out.report.of("text") if hosted != "drop" else out.report.of("dropped")
+        assert kept or any("run by the provider" in finding.message for finding in told) or out.report.of("orphan")
+
+
+def test_a_conversation_tells_what_it_got_in_a_reply():
+    chat = segue.Conversation()
+    chat.add_user("Is it safe?")
+    chat.add_reply(
+        responses_reply(
+            ran("openapi", "call_1", '{"id":7}', name="getBerth"),
+            gave("openapi", "call_1", {"name": "N-14"}, name="getBerth"),
+            {"type": "structured_outputs", "id": "so_1", "output": {"eta": 1}},
+        ),
+        source=API,
+    )
+    chat.add_user("Thanks.")
+    for target in WIRES:
+        body = chat.render(target).body
+        assert segue.check(body, target)
+        assert "N-14" in json.dumps(body)
+    types = [item.get("type") for item in chat.render(API).body["input"]]
+    assert types == [None, "function_call", "function_call_output", "message", None]
+
+
+def test_calls_outputs_and_what_nobody_called_are_told_apart():
+    request = AZURE_FOUNDRY.parse_request(
+        agent(
+            user(),
+            ran("a2a_preview", "call_1", "not json", name="surveyor"),
+            gave("a2a_preview", "call_1", [1], name="surveyor", status="in_progress"),
+            {"type": "workflow_action", "id": "w", "kind": "Set", "action_id": "a", "status": "cancelled"},
+            {"type": "memory_search_call", "results": [MEMORY]},
+        )
+    )
+    call, result, action, search, found = request.messages[1].blocks
+    assert isinstance(call, ToolCall)
+    assert (call.name, call.kind, call.arguments_text, call.origin.provider) == ("surveyor", "hosted", "not json", API)
+    assert isinstance(result, ToolResponse)
+    assert (result.call_id, result.structured, result.is_complete, result.hosted) == (call.id, [1], False, True)
+    assert isinstance(action, ToolResponse)
+    assert (action.name, action.outcome, action.origin.identity) == ("Set", "cancelled", "conflated")
+    assert action.structured == {"action_id": "a", "status": "cancelled"}
+    assert isinstance(search, ToolCall)
+    assert isinstance(found, ToolResponse)
+    assert (search.origin.identity, found.call_id) == ("absent", search.id)
+
+
+# ---------------------------------------------------------------------------------------------------------- requests
+
+
+def test_azf_01_and_02_an_agent_is_named_once_and_brings_its_tools():
+    out = home(foundry(user()) | {"agent": {"name": "a"}})
+    assert out.body == {"input": [user()], "agent_reference": {"name": "a", "type": "agent_reference"}}
+    assert findings(out) == [("adjusted", "agent"), ("tools", "tools")]
+    assert home(foundry(user(), tools=[]) | {"agent_reference": AGENT}).body == agent(user())
+    both = foundry(user()) | {"agent": {"name": "old"}, "agent_reference": AGENT}
+    assert home(both).body == agent(user())
+    assert home(foundry(user(), tools=[]) | {"agent_reference": {"version": "1"}}).body == {
+        "input": [user()],
+        "tools": [],
+    }
+
+
+@pytest.mark.parametrize("target", ELSEWHERE)
+def test_an_agent_is_not_carried_over(target: str):
+    out = segue.convert(agent(user()), target=target)
+    assert out.source == API
+    assert ("dropped", "agent_reference") in findings(out)
+    assert "harbour-desk" not in json.dumps(out.body)
+
+
+def test_azf_03_and_04_nothing_is_null_and_answers_say_what_they_are():
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    result = {"type": "function_call_output", "call_id": "c", "output": "r"}
+    said = {"type": "output_text", "text": "a"}
+    out = home(
+        {
+            "model": None,
+            "tools": None,
+            "input": [
+                user(),
+                {**call, "status": None, "namespace": None},
+                {**result, "status": None},
+                {"role": "assistant", "content": [said]},
+                {"role": "assistant", "content": "b", "status": None},
+            ],
+        }
+    )
+    assert out.body == {
+        "input": [
+            user(),
+            call,
+            result,
+            {"type": "message", "role": "assistant", "content": [{**said, "annotations": []}]},
+            {"type": "message", "role": "assistant", "content": "b"},
+        ]
+    }
+
+
+def test_a_member_of_the_wrong_kind_is_left_out_and_reported():
+    item = {"type": "custom_tool_call", "call_id": "c", "name": "f", "input": "x"}
+    result = {"type": "custom_tool_call_output", "call_id": "c", "output": "r"}
+    out = home({"input": [user(), {**item, "caller": 7}, result], "temperature": "warm", "tools": [{"type": "new"}]})
+    assert out.body == {"input": [user(), item, result], "tools": []}
+    assert {("dropped", "caller"), ("dropped", "temperature"), ("tools", "tools")} <= set(findings(out))
+
+
+def test_azf_06_no_reasoning_goes_back_and_so_no_ids():
+    thought = {"type": "reasoning", "id": name("rs"), "summary": [], "encrypted_content": "gAAAAx"}
+    call = {"type": "function_call", "id": name("fc"), "call_id": "c", "name": "f", "arguments": "{}"}
+    result = {"type": "function_call_output", "call_id": "c", "output": "r"}
+    out = home({"input": [user(), thought, call, result]})
+    bare = {key: value for key, value in call.items() if key != "id"}
+    assert out.body["input"] == [user(), bare, result]
+    assert out.report.of("reasoning")
+    told = home({"input": [user(), {**thought, "summary": [{"type": "summary_text", "text": "hm"}]}]}, reasoning="text")
+    assert told.body["input"][1]["content"] == "[reasoning] hm"
+
+
+@pytest.mark.parametrize("target", ["openai-responses", API])
+def test_reasoning_does_not_cross_between_the_two(target: str):
+    other = API if target != API else "openai-responses"
+    thought = {"type": "reasoning", "id": name("rs"), "summary": [], "encrypted_content": "gAAAAx"}
+    answer = {"type": "message", "id": name("msg"), "role": "assistant", "status": "completed", "content": []}
+    out = segue.convert({"input": [user(), thought, answer, user()]}, source=other, target=target)
+    assert "gAAAAx" not in json.dumps(out.body)
+    assert name("msg") not in json.dumps(out.body)
+
+
+def test_azf_07_only_ids_of_the_service_go_back():
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    result = {"type": "function_call_output", "call_id": "c", "output": "r"}
+    assert home({"input": [user(), {**call, "id": "fc_1"}, {**result, "id": "fco_1"}]}).body["input"] == [
+        user(),
+        call,
+        result,
+    ]
+    named = {"input": [user(), {**call, "id": name("fc")}, {**result, "id": name("fco")}]}
+    assert home(named).body == named
+    wrong = {"input": [user(), {**call, "id": name("msg")}, result]}
+    assert home(wrong).body["input"][1] == call
+
+
+def test_azf_07_a_response_of_another_service_is_not_gone_on_from():
+    result = {"type": "function_call_output", "call_id": "c", "output": "r"}
+    held = {"input": [result], "previous_response_id": name("caresp")}
+    assert home(held).body == held
+    out = home({"input": [user(), result], "previous_response_id": "resp_1"})
+    assert "previous_response_id" not in out.body
+    assert out.report.of("orphan")
+    abroad = segue.convert({"input": [user()], "previous_response_id": "resp_1"}, source=API, target="anthropic")
+    assert ("dropped", "previous_response_id") in findings(abroad)
+
+
+def test_azf_08_a_type_that_is_not_in_the_list_is_told():
+    out = home({"input": [user(), {"type": "agent_message", "text": "hello there"}]})
+    assert out.body["input"][1] == {
+        "type": "message",
+        "role": "assistant",
+        "content": "[agent_message not supported here] hello there",
+    }
+    referred = home({"input": [{"id": name("msg")}, user()], "previous_response_id": name("caresp")})
+    assert referred.body["input"][0] == {"type": "item_reference", "id": name("msg")}
+
+
+def test_azf_05_no_result_names_the_item_of_a_hosted_call():
+    ran_there = {
+        "type": "mcp_call",
+        "id": "mcp_06b6",
+        "name": "f",
+        "server_label": "s",
+        "arguments": "{}",
+        "output": "r",
+    }
+    out = home({"input": [user(), ran_there, user()]})
+    call, result = out.body["input"][1:3]
+    assert (call["type"], result["type"]) == ("function_call", "function_call_output")
+    assert call["call_id"] == result["call_id"] != "mcp_06b6"
+
+
+def test_azf_10_arguments_are_a_string():
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": {"a": 1}}
+    result = {"type": "function_call_output", "call_id": "c", "output": "r"}
+    assert home({"input": [user(), call, result]}).body["input"][1]["arguments"] == '{"a":1}'
+
+
+def test_options_of_openai_alone_do_not_go_to_foundry_nor_come_from_it():
+    body = {"input": [user()], "store": False, "metadata": {"k": "v"}, "temperature": 0.5}
+    there = segue.convert(body, source="openai-responses", target=API)
+    assert there.body == {"input": [user()], "temperature": 0.5}
+    assert {("dropped", "store"), ("dropped", "metadata")} <= set(findings(there))
+    back = segue.convert(body, source=API, target="openai-responses")
+    assert back.body == {"input": [user()], "temperature": 0.5}
+    assert home(body).body == body
+
+
+def test_a_file_that_the_service_holds_is_not_known_elsewhere():
+    body = {"input": [user([{"type": "input_file", "file_id": "assistant-1"}])]}
+    assert home(body).body == body
+    for source, target in ((API, "openai-responses"), ("openai-responses", API)):
+        out = segue.convert(body, source=source, target=target)
+        assert out.body["input"] == [user("[document not supported here] assistant-1")]
+
+
+# --------------------------------------------------------------------------------------------------------- approvals
+
+ASKED = {"type": "mcp_approval_request", "server_label": "s", "name": "f", "arguments": '{"a":1}'}
+GIVEN = {"type": "mcp_approval_response", "approve": False, "reason": "no"}
+
+
+def approval(request_id: str, **more: Any) -> dict[str, Any]:
+    return {"input": [user(), {**ASKED, "id": request_id}, {**GIVEN, "approval_request_id": request_id}], **more}
+
+
+@pytest.mark.parametrize(("wire", "request_id"), [(AZURE_FOUNDRY, name("mcpr")), (OPENAI_RESPONSES, "mcpr_1")])
+def test_a_request_for_approval_is_a_call_that_nobody_answers(wire: Any, request_id: str):
+    body = approval(request_id)
+    assert segue.convert(body, source=wire.name, target=wire.name).body == body
+    asked, given = (message.blocks[0] for message in wire.parse_request(body).messages[1:])
+    assert isinstance(asked, ToolCall)
+    assert (asked.name, asked.arguments, asked.kind, asked.awaited) == ("s.f", {"a": 1}, "hosted", False)
+    assert isinstance(given, Opaque)
+    assert (given.origin.family, given.origin.raw_id, given.text) == ("mcp-approval", request_id, "refused: no")
+    assert asked.origin.is_approval
+
+
+@pytest.mark.parametrize("target", ELSEWHERE)
+@pytest.mark.parametrize("hosted", ["pair", "text"])
+def test_abroad_an_approval_is_told_in_words(target: str, hosted: str):
+    out = segue.convert(approval(name("mcpr")), source=API, target=target, hosted=hosted)
+    assert segue.check(out.body, target)
+    said = json.dumps(out.body).replace("\\", "")
+    assert '[approval asked for s.f: {"a":1}]' in said
+    assert "[answer to the request for approval] refused: no" in said
+    assert not out.report.of("synthetic")
+
+
+def test_an_answer_goes_with_its_request():
+    """OAI-RESP-21: where the request can't go back under its id, its answer has nothing to name."""
+    out = home(approval("mcpr_1"))
+    assert [item["type"] if "type" in item else item["role"] for item in out.body["input"]] == [
+        "user",
+        "message",
+        "user",
+    ]
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAAx"}
+    body = approval("mcpr_1", model="gpt-5")
+    body["input"].insert(1, thought)
+    kept = segue.convert(body, source="openai-responses", target="openai-responses")
+    assert kept.body == body
+    moved = segue.convert(body, source="openai-responses", target="openai-responses", model="gpt-5.1")
+    assert segue.check(moved.body, "openai-responses")
+    assert "mcpr_1" not in json.dumps(moved.body)
+
+
+def test_no_result_is_taken_for_the_answer_to_a_request():
+    body = approval("x")
+    body["input"] += [{"type": "workflow_action", "id": "x", "kind": "Set", "action_id": "a", "status": "completed"}]
+    for target in WIRES:
+        out = segue.convert(body, source=API, target=target)
+        assert segue.check(out.body, target)
+        assert "[result of Set, run by the provider]" in json.dumps(out.body)
+
+
+@pytest.mark.parametrize("source", ["openai-chat", "anthropic", "gemini", "openai-responses"])
+def test_a_client_elsewhere_reads_the_request_in_words(source: str):
+    client: dict[str, Any] = {
+        "gemini": {"contents": [{"role": "user", "parts": [{"text": "go"}]}]},
+        "openai-responses": {"input": [user()]},
+    }.get(source, {"messages": [user()], "max_tokens": 9})
+    out = segue.convert(client, source=source, target=API)
+    back = out.reply(responses_reply({**ASKED, "id": name("mcpr")}))
+    assert "[approval asked for s.f" in json.dumps(back)
+
+
+# ------------------------------------------------------------------------------------------------------ whose body
+
+
+def test_a_body_is_known_by_its_agent_or_by_items_that_only_foundry_makes():
+    assert detect_source(agent(user())) == API
+    assert detect_source({"input": "go", "agent": {"name": "a"}}) == API
+    assert detect_source({"input": [user(), ran("openapi", "c", "{}", name="f")]}) == API
+    assert detect_source({"input": [user()]}) == "openai-responses"
+    assert detect_source({"input": [user()], "agent_reference": None}) == "openai-responses"
+    assert speaks_against(agent(user()), "openai-responses") is None
+    assert speaks_against({"input": [user()]}, API) is None
+    assert speaks_against({"messages": [user()], "max_tokens": 1, "tools": [{"input_schema": {}}]}, API) == "anthropic"
+
+
+def test_a_client_gets_a_reply_with_names_that_never_go_back():
+    out = segue.convert({"input": [user()], "agent_reference": AGENT}, target="anthropic", model="claude-sonnet-4-5")
+    reply = out.reply(
+        {
+            "id": "m",
+            "type": "message",
+            "role": "assistant",
+            "model": "claude-sonnet-4-5",
+            "stop_reason": "tool_use",
+            "content": [{"type": "text", "text": "a"}, {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}],
+            "usage": {"input_tokens": 1, "output_tokens": 1},
+        }
+    )
+    assert reply["id"].startswith("caresp_")
+    call = reply["output"][1]
+    result = {"type": "function_call_output", "call_id": call["call_id"], "output": "r"}
+    again = home({"input": [user(), *reply["output"], result], "previous_response_id": reply["id"]})
+    assert "hist" not in json.dumps(again.body["input"])
