@@ -19,6 +19,7 @@ __all__ = ["hosted"]
 
 def hosted(draft: Draft) -> Draft:
     """What a provider ran itself stays as it is at home; abroad policy decides what becomes of it."""
+    _report_callers(draft)
     ran = any(_hosted_id(block) for message in draft.messages for block in message.blocks)
     abroad = _ran_abroad(draft) if ran else None
     if not abroad:
@@ -33,6 +34,16 @@ def hosted(draft: Draft) -> Draft:
         pairs = _Pairs(abroad, results, called)
         return draft.with_messages(part for message in draft.messages for part in _as_pairs(draft, message, pairs))
     return draft.map_blocks(lambda _message, block: _told(draft, block) if _hosted_id(block) in abroad else [block])
+
+
+def _report_callers(draft: Draft) -> None:
+    """A call that another call made is one like any other where nobody can say so."""
+    calls = [block for message in draft.messages for block in message.blocks if isinstance(block, ToolCall)]
+    nested = [call for call in calls if call.origin.parent is not None and not draft.at_home(call)]
+    tools = {call.origin.raw_id: call.name for call in calls} if nested else {}
+    for call in nested:
+        tool = draft.spell(tools[call.origin.parent]) if call.origin.parent in tools else "another call"
+        draft.report.add("text", f"called by {tool}: told as a call of the model's", call_id=call.id, subject=call.name)
 
 
 class _Pairs(NamedTuple):
