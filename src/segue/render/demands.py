@@ -157,6 +157,7 @@ class TEXTS:
     undisclosed = "[run by the provider, output not disclosed]"
     media_moved = "[{kind} follows]"
     media_label = "[{kind} from the result of {tool}]"
+    media_said = "[{kind} from the answer before]"
     system = "[system] {content}"
     reasoning = "[reasoning] {content}"
     hosted_call = "[{tool} was run by the provider: {arguments}]"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from segue.canonical.blocks import Block, Message, Text, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Media, Message, Text, ToolCall, ToolResponse
 from segue.canonical.jsontext import write_text
 from segue.render.completions import told_result, words_of
 from segue.render.demands import TEXTS
@@ -102,8 +102,14 @@ def _as_pairs(draft: Draft, message: Message, pairs: _Pairs) -> list[Message]:
     if _loses_its_name(draft, message):
         message = unnamed(message)
     blocks: list[Block] = []
+    given: Block | None = None
     for block in message.blocks:
-        if _hosted_id(block) not in abroad:
+        shown = given if isinstance(block, Media) else None
+        given = block if isinstance(block, ToolResponse) and block.hosted else shown
+        if isinstance(shown, ToolResponse) and blocks and _answers(blocks[-1], shown.call_id):
+            # GEM-24: a picture that code drew stands behind its result.
+            blocks[-1] = _with_shown(blocks[-1], block)
+        elif _hosted_id(block) not in abroad:
             blocks.append(block)
         elif _asks_leave(block) or _hosted_id(block) not in called:
             blocks += _told(draft, block)
@@ -118,6 +124,16 @@ def _as_pairs(draft: Draft, message: Message, pairs: _Pairs) -> list[Message]:
         elif isinstance(block, ToolResponse):
             draft.report.add("dedupe", "a repeated result: left out", call_id=block.call_id, subject=words_of(block))
     return regrouped(message.holding(tuple(blocks)), said_in_reply)
+
+
+def _answers(block: Block, call_id: str) -> bool:
+    return isinstance(block, ToolResponse) and block.call_id == call_id and not block.hosted
+
+
+def _with_shown(response: Block, shown: Block) -> Block:
+    if not isinstance(response, ToolResponse):
+        return response
+    return msgspec.structs.replace(response, content=(*(response.content or ()), shown))
 
 
 def _asks_leave(block: Block) -> bool:

@@ -22,7 +22,7 @@ from segue.wire.server_tools.places import Declared, beside_tools, declared_in, 
 from segue.wire.server_tools.rows import KINDS, Row, row_of, row_to
 from segue.wire.tools import only_elsewhere
 
-__all__ = ["DEFERRED", "Abroad", "called_back", "declared_abroad", "laid_beside"]
+__all__ = ["Abroad", "called_back", "declared_abroad", "is_deferred", "laid_beside"]
 
 DEFERRED = "defer_loading"
 _RESPONSES = "openai-responses"
@@ -62,7 +62,8 @@ def _is_own(tool: Tool, api: str) -> bool:
     return tool.native is not None and tool.native.api == api
 
 
-def _is_deferred(tool: Tool) -> bool:
+def is_deferred(tool: Tool) -> bool:
+    """Whether a tool is to be loaded only when a search finds it."""
     return tool.kind != "hosted" and tool.native is not None and tool.native.fragment.get(DEFERRED) is True
 
 
@@ -172,7 +173,7 @@ class _Declaring:
         called = {call.name for message in self._request.messages for call in calls_of(message)}
         return [
             msgspec.structs.replace(tool, extra={**(tool.extra or {}), DEFERRED: True})
-            if _is_deferred(tool) and not _is_own(tool, self._api) and tool.name not in called
+            if is_deferred(tool) and not _is_own(tool, self._api) and tool.name not in called
             else tool
             for tool in self._tools
         ]
@@ -192,6 +193,8 @@ class _Declaring:
 
 def laid_beside(body: JsonObject, more: JsonObject) -> JsonObject:
     """The body with more in it; what is there already is added to."""
+    if not more:
+        return body
     made = dict(body)
     for key, value in more.items():
         held = made.get(key)
@@ -207,7 +210,8 @@ def laid_beside(body: JsonObject, more: JsonObject) -> JsonObject:
 def called_back(call: ToolCall, request: Request) -> ToolCall:
     """A reply's call to a tool that the caller's client runs, in the type of item that such a tool is called by."""
     arguments = call.arguments
-    if call.kind != "function" or not isinstance(arguments, dict):
+    home = call.native is not None and call.native.api == _RESPONSES
+    if home or call.kind != "function" or not isinstance(arguments, dict):
         return call
     for tool in request.tools:
         if tool.kind != "hosted" or tool.native is None or tool.native.api != _RESPONSES:
