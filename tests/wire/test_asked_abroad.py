@@ -110,6 +110,15 @@ def test_a_schema_that_can_not_be_asked_for_is_told() -> None:
     assert '"array"' in listed["messages"][0]["content"]
 
 
+def test_qwen_wants_the_word_for_a_schema_too() -> None:
+    made = segue.convert(chat(response_format=SCHEMA), target="qwen", model="qwen-plus")
+    assert made.body["response_format"]["type"] == "json_schema"
+    assert made.body["messages"][0]["content"].startswith("Answer in JSON that fits this schema: {")
+    assert len(made.report.of("inserted")) == 1
+    spoken = segue.convert(chat("json?", response_format=SCHEMA), target="qwen", model="qwen-plus").body
+    assert [message["role"] for message in spoken["messages"]] == ["user"]
+
+
 @pytest.mark.parametrize("target", ["openai-chat", "deepseek", "qwen"])
 def test_at_home_no_line_is_put_in(target: str) -> None:
     body = {**chat(response_format=JSON), "model": WIRES[target].default_model}

@@ -26,11 +26,16 @@ def answer_form(draft: Draft) -> Draft:
         # JSON by itself means an object.
         wrapped = (form.schema or {}).get("type", "object") == "object"
         draft = draft.with_options(response_format=ResponseFormat("json") if wrapped else None)
-        return _told(draft, TEXTS.json_schema.format(schema=write_text(form.schema)) if form.schema else TEXTS.json)
-    if form.kind != "json" or draft.demands.json_word == "free" or _says_json(draft):
+        return _told(draft, _line(form))
+    wanted = form.kind == "json" or (form.kind == "schema" and draft.demands.json_word_for_schemas)
+    if not wanted or draft.demands.json_word == "free" or _says_json(draft):
         return draft
     draft.report.add("inserted", JSON_WORD)
-    return _told(draft, TEXTS.json)
+    return _told(draft, _line(form))
+
+
+def _line(form: ResponseFormat) -> str:
+    return TEXTS.json_schema.format(schema=write_text(form.schema)) if form.schema else TEXTS.json
 
 
 def names_json(text: str) -> bool:

@@ -106,6 +106,8 @@ class Demands(Struct, frozen=True):
     """Whether an answer can be asked for by its schema, and not just as JSON."""
     json_word: Literal["free", "anywhere", "messages"] = "free"
     """Where the word «json» must stand if JSON is asked for: nowhere, in any text, or in one that is not at the top."""
+    json_word_for_schemas: bool = False
+    """Whether it must stand there for an answer by a schema, too."""
 
     error_flag: bool = False
     empty_text: Literal["kept", "home", "refused"] = "kept"

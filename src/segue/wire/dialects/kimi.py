@@ -87,7 +87,7 @@ KIMI = make_wire(
         named_results=True,
         call_types=frozenset({"builtin_function"}),
         media=_MEDIA,
-        # Guide «Use the Kimi Vision Model»: base64 or the id of an uploaded file, no addresses.
+        # The guide to vision knows base64 and uploaded files; a help page speaks of addresses, too. Base64 is sure.
         media_urls=False,
         max_temperature=1,
         stop_limit=5,

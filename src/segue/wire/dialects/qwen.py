@@ -59,8 +59,9 @@ def _demands(model: Model) -> Demands:
         ending="prefill",
         later_system="text",
         reasoning="plain",
-        # «'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'»
+        # «'messages' must contain the word 'json'»: also by models that take a schema for plain JSON.
         json_word="anywhere",
+        json_word_for_schemas=True,
         empty_messages=frozenset({"human", "ai", "system"}),
         media_human=frozenset({"image", "video"}) if _sees(model) else frozenset[str](),
         media_at_home=True,

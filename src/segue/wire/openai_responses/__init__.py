@@ -40,7 +40,7 @@ def demands(model: Model) -> Demands:
         reasons=reasons(model) or model.family != "gpt" or not model.version,
         # OAI-RESP-07 to OAI-RESP-09
         reasoning_leads=True,
-        # «Response input messages must contain the word 'json' in some form»: instructions are none.
+        # The error speaks of input messages; that instructions would do, nobody has said.
         json_word="messages",
         error_flag=False,
         empty_messages=frozenset({"human", "ai", "system"}),
