@@ -181,3 +181,13 @@ def test_a_call_of_the_model_itself_has_no_caller_to_report() -> None:
     body = {"max_tokens": 9, "messages": [OPEN[0], {"role": "assistant", "content": [direct]}, answered(1)]}
     report = segue.convert(body, source="anthropic", target="openai-chat").report
     assert not [finding for finding in report.findings if "call" in finding.message]
+
+
+def test_what_a_tool_gave_may_be_nested_deep() -> None:
+    deep: Any = "the bottom"
+    for _ in range(150):
+        deep = {"type": "x", "content": [deep]}
+    use = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "dive", "input": {}}
+    given = {"type": "dive_tool_result", "tool_use_id": "srvtoolu_1", "content": deep}
+    body = {"max_tokens": 9, "messages": [OPEN[0], {"role": "assistant", "content": [use, given]}]}
+    assert "the bottom" in keyed(segue.convert(body, source="anthropic", target="openai-chat").body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -334,3 +335,54 @@ def test_what_the_screen_of_gemini_can_do() -> None:
     names = [tool["name"] for tool in out.body["tools"]]
     assert "click_at" in names
     assert "drag_and_drop" not in names
+
+
+def test_the_express_lane_defers_what_the_long_way_defers() -> None:
+    turns: list[Body] = [{"role": "user", "content": "go"}]
+    for number in range(200):
+        name = "rare" if number == 100 else "look"
+        turns += [
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": {"path": "p" * 40}}],
+            },
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": "r" * 40}],
+            },
+        ]
+    tools = [
+        {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"},
+        FUNCTION,
+        {**FUNCTION, "name": "rare", "defer_loading": True},
+        {**FUNCTION, "name": "never", "defer_loading": True},
+    ]
+    given = {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": turns, "tools": tools}
+    quick = segue.convert(json.dumps(given).encode(), target="openai-responses", model="gpt-5.4").body
+    assert quick == segue.convert(given, target="openai-responses", model="gpt-5.4").body
+    assert [tool["name"] for tool in quick["tools"] if tool.get("defer_loading")] == ["never"]
+
+
+ODD: list[Any] = [None, 5, "x", [], [5], {}, {"type": None}, True]
+MEMBERS = ("filters", "user_location", "environment", "allowed_tools", "require_approval", "headers", "configs")
+MORE = ("default_config", "server_url", "server_label", "mcp_server_name", "parameters", "description", "max_uses")
+
+
+@pytest.mark.parametrize("key", [*MEMBERS, *MORE])
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        *(("anthropic", kind) for kind in ("web_search_20250305", "mcp_toolset", "computer_20250124")),
+        *(("openai-responses", kind) for kind in ("web_search", "mcp", "shell", "tool_search", "computer")),
+    ],
+)
+def test_odd_declarations_are_read_or_refused(source: str, kind: str, key: str) -> None:
+    servers = {"mcp_servers": [{"name": "m", "url": "https://x", "tool_configuration": 5}]} if "_" in kind else {}
+    for value in ODD:
+        tool = {"type": kind, "name": "n", "server_label": "l", "mcp_server_name": "m", key: value}
+        for target in ("anthropic", "openai-responses", "gemini", "openai-chat"):
+            try:
+                out = segue.convert(body(source, tool, **servers), source=source, target=target)
+            except segue.errors.InputError:
+                continue
+            assert source == target or segue.check(out.body, target)

@@ -109,7 +109,7 @@ def media(draft: Draft) -> Draft:
                 block, moved = _in_result(draft, block)
                 results.append(block)
                 waiting += moved
-            elif _can_be_moved(draft, message, block):
+            elif _can_be_moved(block, draft, message):
                 draft.report.add("moved", f"{block.kind} of an answer: put after it", subject=block.kind)
                 words.append(Text(TEXTS.media_moved.format(kind=block.kind)))
                 waiting += [Text(TEXTS.media_said.format(kind=block.kind)), block]
@@ -140,7 +140,7 @@ def _in_place(original: tuple[Block, ...], results: list[Block], words: list[Blo
     return tuple(next(taken[isinstance(block, ToolResponse)]) for block in original)
 
 
-def _can_be_moved(draft: Draft, message: Message, block: Block) -> TypeGuard[Media]:
+def _can_be_moved(block: Block, draft: Draft, message: Message) -> TypeGuard[Media]:
     """Whether a model showed this, and the target takes it from the user only."""
     demands = draft.demands
     if message.speaker != "ai" or not isinstance(block, Media) or draft.at_home(block):

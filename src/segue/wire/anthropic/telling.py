@@ -36,6 +36,8 @@ _SILENT = frozenset(
 )
 _MEDIA = {"image": parse_image, "document": parse_document}
 _SEALED = "encrypted_"
+# No tool is known to nest as deep; below, it is told as JSON.
+_DEEPEST = 32
 
 
 def hosted_blocks(content: object) -> tuple[Block, ...]:
@@ -58,30 +60,32 @@ def tell_unknown(block: JsonObject) -> str:
     return one_text(words for words in told if isinstance(words, str))
 
 
-def _parts(value: object) -> Iterator[Any]:
+def _parts(value: object, depth: int = 0) -> Iterator[Any]:
     """Texts, and blocks where there is more than text."""
     if isinstance(value, str):
         yield from [value] if value.strip() else []
+    elif depth > _DEEPEST:
+        yield write_text(value)
     elif isinstance(value, list):
         for item in cast("list[object]", value):
-            yield from _parts(item)
+            yield from _parts(item, depth + 1)
     elif (members := object_or_none(value)) is not None:
         kind = members.get("type")
         if isinstance(kind, str) and kind in _MEDIA:
             yield _MEDIA[kind](members)
         else:
-            told = list(_members(members))
+            told = list(_members(members, depth))
             sealed = any(key.startswith(_SEALED) for key in members)
             yield from told or ([TEXTS.undisclosed] if sealed else [])
     elif value is not None:
         yield write_text(value)
 
 
-def _members(members: JsonObject) -> Iterator[Any]:
+def _members(members: JsonObject, depth: int = 0) -> Iterator[Any]:
     hidden = "data" if members.get("type") == "base64" else None
     for key in _PLAIN:
         if key != hidden:
-            yield from _parts(members.get(key))
+            yield from _parts(members.get(key), depth + 1)
     for key, value in members.items():
         if key in _PLAIN or key in _SILENT or key.startswith(_SEALED) or value in (None, "", [], {}):
             continue
@@ -92,4 +96,4 @@ def _members(members: JsonObject) -> Iterator[Any]:
         elif isinstance(value, str | int | float):
             yield f"{key}: {value if isinstance(value, str) else write_text(value)}"
         else:
-            yield from _parts(value)
+            yield from _parts(value, depth + 1)

@@ -39,11 +39,7 @@ def _listed(value: object) -> list[object] | None:
 
 def _sources(item: JsonObject) -> tuple[Block, ...] | None:
     sources = _listed((object_or_none(item.get("action")) or {}).get("sources"))
-    if not sources:
-        return None
-    entries = [object_or_none(source) or {} for source in sources]
-    named = [string_or_none(entry.get("url")) or string_or_none(entry.get("name")) for entry in entries]
-    return (Text("\n".join(name or write_text(entry) for name, entry in zip(named, entries, strict=True))),)
+    return None if not sources else (Text(write_text(sources)),)
 
 
 def _search_action(item: JsonObject) -> JsonObject:

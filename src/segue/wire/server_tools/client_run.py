@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -284,7 +284,8 @@ CLIENT_RUN: tuple[ClientRun, ...] = (
 
 def client_run_of(api: str, kind: str, members: JsonObject) -> list[ClientRun]:
     """The functions that a declaration stands for."""
-    excluded: Any = members.get("excludedPredefinedFunctions") or members.get("excluded_predefined_functions") or ()
+    given: Any = members.get("excludedPredefinedFunctions") or members.get("excluded_predefined_functions")
+    excluded = cast("list[Any]", given) if isinstance(given, list) else []
     return [
         row
         for row in CLIENT_RUN

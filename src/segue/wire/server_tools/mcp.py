@@ -49,19 +49,19 @@ def _with_token(options: JsonObject) -> JsonObject:
 
 
 def read_openai_server(members: JsonObject) -> JsonObject | None:
-    url = string_or_none(members.get("server_url"))
+    url, label = string_or_none(members.get("server_url")), string_or_none(members.get("server_label"))
     given = members.get("allowed_tools")
     chosen = object_or_none(given)
     allowed = _names(given if chosen is None else chosen.get("tool_names"))
     unasked = _unasked(members.get("require_approval"))
-    if url is None or unasked == []:
+    if url is None or not label or unasked == []:
         return None
     if unasked is not None:
         allowed = [name for name in unasked if allowed is None or name in allowed]
     if allowed == []:
         return None
     options = _said(
-        label=string_or_none(members.get("server_label")),
+        label=label,
         url=url,
         authorization=string_or_none(members.get("authorization")),
         headers=object_or_none(members.get("headers")),
@@ -100,8 +100,8 @@ def write_openai_server(options: JsonObject) -> JsonObject | None:
 def read_anthropic_server(members: JsonObject) -> JsonObject | None:
     """A toolset, with the definition of its server under `server`."""
     server = object_or_none(members.get("server")) or {}
-    url = string_or_none(server.get("url"))
-    if url is None:
+    url, label = string_or_none(server.get("url")), string_or_none(server.get("name"))
+    if url is None or not label:
         return None
     default = object_or_none(members.get("default_config")) or {}
     configs = {
@@ -119,7 +119,7 @@ def read_anthropic_server(members: JsonObject) -> JsonObject | None:
     if allowed == []:
         return None
     return _said(
-        label=string_or_none(server.get("name")),
+        label=label,
         url=url,
         authorization=string_or_none(server.get("authorization_token")),
         allowed_tools=allowed,

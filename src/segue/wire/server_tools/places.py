@@ -93,7 +93,7 @@ def beside_tools(request: Request) -> list[Declared]:
         return [_alone(api, "web_search_options", beside["web_search_options"])]
     if "enable_search" in beside:
         return [_alone(api, "enable_search", object_or_none(beside.get("search_options")) or {})]
-    named = {tool.native.fragment.get("mcp_server_name") for tool in request.tools if tool.native is not None}
+    named = [tool.native.fragment.get("mcp_server_name") for tool in request.tools if tool.native is not None]
     return [
         _alone(api, "mcp_toolset", {"server": server}, string_or_none(server.get("name")))
         for server in _servers(request)

@@ -41,6 +41,16 @@ def _any_model(_model: Model) -> bool:
     return True
 
 
+# What an option must be to be carried.
+_SHAPES: dict[str, type] = {
+    "allowed_domains": list,
+    "blocked_domains": list,
+    "max_uses": int,
+    "search_context_size": str,
+    "user_location": dict,
+}
+
+
 class Row(Struct, frozen=True):
     """`matches` is a pattern of types; `written` the type that is declared, None where a tool is only recognised.
 
@@ -62,7 +72,8 @@ class Row(Struct, frozen=True):
         """The options; None where this can't be said anywhere else."""
         if self.reads is not None:
             return self.reads(members)
-        known = {name: _at(members, path) for name, path in self.paths.items()}
+        read = {name: _at(members, path) for name, path in self.paths.items()}
+        known = {name: value for name, value in read.items() if isinstance(value, _SHAPES[name])}
         heads = {path.partition(".")[0] for path in self.paths.values()} | {"name", *self.always}
         rest = {key: value for key, value in members.items() if key not in heads}
         return {name: value for name, value in (known | rest).items() if value not in (None, [], {}, False)}
@@ -123,6 +134,8 @@ def _by_client(members: JsonObject) -> bool:
 
 def _read_search_options(members: JsonObject) -> Options:
     options = {key: value for key, value in members.items() if key != "user_location" and value is not None}
+    if not isinstance(options.get("search_context_size", ""), str):
+        del options["search_context_size"]
     where = object_or_none((object_or_none(members.get("user_location")) or {}).get("approximate"))
     return options | ({"user_location": {"type": "approximate", **where}} if where else {})
 
