@@ -71,11 +71,18 @@ def test_a_name_is_what_convert_makes_of_it():
 
 
 def test_tools_that_only_a_provider_defines_stay_at_home():
-    bash = {"type": "bash_20250124", "name": "bash"}
-    assert segue.convert_tools([bash, CHAT], target="anthropic").tools == [bash, ANTHROPIC]
-    told = segue.convert_tools([bash, CHAT], target="openai-chat")
+    advisor = {"type": "advisor_20260301", "name": "advisor", "model": "claude-opus-5"}
+    assert segue.convert_tools([advisor, CHAT], target="anthropic").tools == [advisor, ANTHROPIC]
+    told = segue.convert_tools([advisor, CHAT], target="openai-chat")
     assert told.tools == [CHAT]
-    assert [finding.subject for finding in told.report.findings] == ["bash"]
+    assert [finding.subject for finding in told.report.findings] == ["advisor"]
+
+
+def test_what_stands_beside_the_tools_is_named():
+    server = {"type": "mcp", "server_label": "wiki", "server_url": "https://wiki.example", "require_approval": "never"}
+    told = segue.convert_tools([server], target="anthropic")
+    assert told.tools == [{"type": "mcp_toolset", "mcp_server_name": "wiki"}]
+    assert "mcp_servers" in [finding.subject for finding in told.report.findings]
 
 
 def test_it_is_a_sequence_and_takes_json():

@@ -25,6 +25,7 @@ from segue.wire.formats import scheme_for
 from segue.wire.idmap import IdMap
 from segue.wire.names import NameMap, NameRule
 from segue.wire.registry import WIRES
+from segue.wire.server_tools.declare import declared_abroad, laid_beside
 
 __all__ = [
     "MCP",
@@ -125,14 +126,18 @@ def say(
     scheme = scheme_for(wire, known, tool_format, WIRES[wire.on] if wire.on else wire)
     report.target, report.id_scheme, report.model = wire.name, scheme.name, model
     demands = wire.demands(known)
+    abroad = declared_abroad(request, demands.api, known, report)
+    request = abroad.request
     names = _names(request, demands.api, wire.names(identify(model)))
     transcript = render(request, demands, policy, report, model=model, spell=_told(request, names))
-    _report_unsaid(request, wire, report)
+    _report_unsaid(request, wire, report, abroad.told)
     spell: Callable[[str], str] = names.render
     ids = IdMap.project(transcript, scheme, spell)
-    body = wire.render_request(transcript, Projection(ids, names, report, fetch))
+    body = laid_beside(wire.render_request(transcript, Projection(ids, names, report, fetch)), abroad.beside)
+    hosted: set[str] = set()
     for message in transcript.messages:
         for call in calls_of(message):
+            hosted.update([call.name] if call.kind == "hosted" else [])
             if call.kind != "hosted":
                 report.emitted_calls.append((call.id, ids.render(call.id)))
                 _report_repeated(call, wire, report)
@@ -142,6 +147,8 @@ def say(
             if response.call_id in ids and not response.hosted:
                 report.emitted_results.append((response.call_id, ids.render(response.call_id)))
     for name, spelled in names.changed:
+        if transcript.home and name in hosted:
+            continue
         report.add("name", f"the tool {name!r} is called {spelled!r} there", subject=name)
     return transcript, Said(body, ids, names, report)
 
@@ -197,13 +204,13 @@ def _free_text_names(request: Request, rule: NameRule) -> set[str]:
     return free - {name for name, kind in named if kind != "custom"}
 
 
-def _report_unsaid(request: Request, target: Wire, report: Report) -> None:
+def _report_unsaid(request: Request, target: Wire, report: Report, told: frozenset[str]) -> None:
     """What only the API that a value came from has a word for: left out elsewhere, and said so once for each key."""
     native = request.native
     if native is not None and native.api != target.name and native.api in WIRES:
         source = WIRES[native.api]
         carried = (request.options.kindred or {}) if target.kindred else ()
-        known = source.body_keys | {key for word, key in source.kindred.items() if word in carried}
+        known = source.body_keys | told | {key for word, key in source.kindred.items() if word in carried}
         refused = {key for key in source.telling - known if native.fragment.get(key) is False}
         for key in sorted({*_unknown(native.fragment, known), *refused}):
             report.add("dropped", f"`{key}` is not carried over to {target.name}", subject=key, fault="projection")
@@ -237,7 +244,7 @@ def unsaid_of_tools(tools: Iterable[Tool], target: Wire) -> Counter[str]:
             continue
         known = MCP_KEYS if native.api == MCP else WIRES[native.api].tool_keys if native.api in WIRES else None
         if known is not None:
-            unsaid.update(_unknown(native.fragment, known))
+            unsaid.update(_unknown(native.fragment, known | (tool.extra or {}).keys()))
     return unsaid
 
 

@@ -20,6 +20,7 @@ from segue.wire.fields import kind_of
 from segue.wire.idmap import IdMap
 from segue.wire.names import NameMap
 from segue.wire.registry import WIRES, find
+from segue.wire.server_tools.declare import declared_abroad
 
 __all__ = ["ConvertedTools", "convert_tools", "parse_declaration"]
 
@@ -168,14 +169,17 @@ def _candidates(tool: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, ...]]
 def _declared(tools: tuple[Tool, ...], wire: Wire, model: str | None, report: Report) -> list[dict[str, Any]]:
     known = identify(model or wire.default_model)
     rule = wire.names(known)
+    told = Report(target=wire.name, model=model)
+    abroad = declared_abroad(Request((), tools=tools), wire.name, known, told)
+    tools = abroad.request.tools
     home = all(tool.native is not None and tool.native.api == wire.name for tool in tools)
     names = NameMap(rule.at_home() if home else rule)
-    request = Request((), tools=tools)
-    transcript = Transcript(request, wire.demands(known), Policy(), (), (), tools, Options(), model)
-    told = Report(target=wire.name, model=model)
+    transcript = Transcript(abroad.request, wire.demands(known), Policy(), (), (), tools, Options(), model)
     body = wire.render_request(transcript, Projection(IdMap(wire.ids(known), provider=wire.provider), names, told))
     report.findings.extend(unsaid_finding(key, count, wire) for key, count in unsaid_of_tools(tools, wire).items())
     report.findings.extend(told.of("tools"))
+    for key in abroad.beside:
+        report.add("tools", f"`{key}` has to stand beside the tools, with what a whole body would say", subject=key)
     for name, spelled in names.changed:
         report.add("name", f"the tool {name!r} is called {spelled!r} there", subject=name)
     holder = body.get("toolConfig", body)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from segue.canonical.blocks import Message, Thinking, ToolCall
+from segue.canonical.blocks import Block, Message, Thinking, ToolCall
 from segue.canonical.jsontext import read_object
 from segue.canonical.pairing import Pairer
 from segue.canonical.request import Reply, Request
@@ -16,6 +16,7 @@ from segue.errors import InputError, RemoteProtocolError
 from segue.render.report import Report
 from segue.wire.base import Wire
 from segue.wire.names import NameMap
+from segue.wire.server_tools.declare import called_back
 from segue.wire.tools import free_text_back, strict_back
 
 __all__ = ["caller_own", "parse_reply", "report_unsaid"]
@@ -59,11 +60,15 @@ def caller_own(reply: Reply, request: Request, names: NameMap, *, custom_tools: 
         call = call if name == call.name else msgspec.structs.replace(call, name=name)
         return strict_back(free_text_back(call, custom), strict)
 
+    def typed(block: Block) -> Block:
+        return called_back(block, request) if isinstance(block, ToolCall) else block
+
     blocks = tuple(named(block) if isinstance(block, ToolCall) else block for block in reply.blocks)
     pairer = Pairer()
     for message in request.messages:
         pairer.feed(message)
-    return msgspec.structs.replace(reply, blocks=pairer.feed(Message("ai", blocks)).blocks)
+    blocks = pairer.feed(Message("ai", blocks)).blocks
+    return msgspec.structs.replace(reply, blocks=tuple(map(typed, blocks)))
 
 
 def report_unsaid(reply: Reply, wire: Wire, report: Report) -> None:

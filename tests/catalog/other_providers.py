@@ -51,84 +51,32 @@ _ANTHROPIC: dict[str, list[Said]] = {
     ],
     "ResponseServerToolUseBlock/tool search, replayed": [hosted("tool_search_tool_bm25", {"query": "canal fee"})],
     "ResponseWebSearchToolResultBlock/results": [
-        given(
-            '[{"type":"web_search_result","title":"Canal dues","url":"https://canal.example/dues",'
-            '"page_age":"3 days ago"}]',
-            "web_search",
-        )
+        given("Canal dues\nhttps://canal.example/dues\npage_age: 3 days ago", "web_search")
     ],
-    "ResponseWebSearchToolResultBlock/error": [
-        given('{"type":"web_search_tool_result_error","error_code":"max_uses_exceeded"}', "web_search", error=True)
-    ],
+    "ResponseWebSearchToolResultBlock/error": [given("max_uses_exceeded", "web_search", error=True)],
     "ResponseWebFetchToolResultBlock/document": [
-        given(
-            '{"type":"web_fetch_result","url":"https://canal.example/fees","retrieved_at":"2026-03-01T08:00:00Z",'
-            '"content":{"type":"document","title":"Fees","citations":{"enabled":true},'
-            '"source":{"type":"text","media_type":"text/plain","data":"Class A: 9,000"}}}',
-            "web_fetch",
-        )
+        given("https://canal.example/fees\nFees\nClass A: 9,000\nretrieved_at: 2026-03-01T08:00:00Z", "web_fetch")
     ],
-    "ResponseWebFetchToolResultBlock/error": [
-        given('{"type":"web_fetch_tool_result_error","error_code":"url_not_accessible"}', "web_fetch", error=True)
-    ],
-    "ResponseCodeExecutionToolResultBlock/plain": [
-        given(
-            '{"type":"code_execution_result","stdout":"42\\n","stderr":"","return_code":0,'
-            '"content":[{"type":"code_execution_output","file_id":"file_011"}]}',
-            "code_execution",
-        )
-    ],
+    "ResponseWebFetchToolResultBlock/error": [given("url_not_accessible", "web_fetch", error=True)],
+    "ResponseCodeExecutionToolResultBlock/plain": [given("42\n[file file_011]", "code_execution")],
     "ResponseCodeExecutionToolResultBlock/sealed stdout": [
-        given('{"type":"encrypted_code_execution_result","stderr":"","return_code":0,"content":[]}', "code_execution")
+        given("[run by the provider, output not disclosed]", "code_execution")
     ],
-    "ResponseBashCodeExecutionToolResultBlock/result": [
-        given(
-            '{"type":"bash_code_execution_result","stdout":"311 fees.csv\\n","stderr":"","return_code":0,"content":[]}',
-            "bash_code_execution",
-        )
-    ],
+    "ResponseBashCodeExecutionToolResultBlock/result": [given("311 fees.csv\n", "bash_code_execution")],
     "ResponseBashCodeExecutionToolResultBlock/error": [
-        given(
-            '{"type":"bash_code_execution_tool_result_error","error_code":"output_file_too_large"}',
-            "bash_code_execution",
-            error=True,
-        )
+        given("output_file_too_large", "bash_code_execution", error=True)
     ],
     "ResponseTextEditorCodeExecutionToolResultBlock/view": [
-        given(
-            '{"type":"text_editor_code_execution_view_result","file_type":"text","content":"class,fee\\nA,9000\\n",'
-            '"start_line":1,"num_lines":2,"total_lines":311}',
-            "text_editor_code_execution",
-        )
+        given("class,fee\nA,9000\nstart_line: 1\nnum_lines: 2\ntotal_lines: 311", "text_editor_code_execution")
     ],
     "ResponseTextEditorCodeExecutionToolResultBlock/replacement": [
-        given(
-            '{"type":"text_editor_code_execution_str_replace_result","old_start":4,"old_lines":1,"new_start":4,'
-            '"new_lines":1,"lines":["-A,9000","+A,9100"]}',
-            "text_editor_code_execution",
-        )
+        given("-A,9000\n+A,9100\nold_start: 4\nold_lines: 1\nnew_start: 4\nnew_lines: 1", "text_editor_code_execution")
     ],
-    "ResponseToolSearchToolResultBlock/found one": [
-        given(
-            '{"type":"tool_search_tool_search_result",'
-            '"tool_references":[{"type":"tool_reference","tool_name":"canal_fee"}]}',
-            "tool_search",
-        )
-    ],
-    "ResponseToolSearchToolResultBlock/error": [
-        given(
-            '{"type":"tool_search_tool_result_error","error_code":"invalid_tool_input","error_message":"bad pattern"}',
-            "tool_search",
-            error=True,
-        )
-    ],
+    "ResponseToolSearchToolResultBlock/found one": [given("canal_fee", "tool_search")],
+    "ResponseToolSearchToolResultBlock/error": [given("invalid_tool_input\nbad pattern", "tool_search", error=True)],
     "AdvisorServerToolUseBlock/call": [hosted("advisor")],
-    "ResponseAdvisorToolResultBlock/advice": [
-        given('{"type":"advisor_result","text":"Check the draught limit first.","stop_reason":"end_turn"}', "advisor")
-    ],
-    "ResponseAdvisorToolResultBlock/sealed": [
-        given('{"type":"advisor_redacted_result","stop_reason":null}', "advisor")
-    ],
+    "ResponseAdvisorToolResultBlock/advice": [given("Check the draught limit first.", "advisor")],
+    "ResponseAdvisorToolResultBlock/sealed": [given("[run by the provider, output not disclosed]", "advisor")],
     "MCPToolListingBlock/no id": [
         given(
             '{"mcp_server_name":"freight","tools":[{"name":"quote","description":"Price a box",'

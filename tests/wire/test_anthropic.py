@@ -481,7 +481,7 @@ def test_hosted_calls_and_results():
     assert (search.kind, search.name, search.arguments) == ("hosted", "web_search", {"query": "x"})
     assert found.hosted
     assert found.call_id == search.id
-    assert found.content == (Text('[{"type":"web_search_result","url":"https://x","title":"X"}]'),)
+    assert found.content == (Text("X\nhttps://x"),)
     assert isinstance(query, ToolCall)
     assert isinstance(answer, ToolResponse)
     assert (query.kind, answer.call_id) == ("hosted", query.id)
@@ -540,7 +540,7 @@ def test_a_hosted_error_is_told_by_its_content(content, error):
             Text("T\ns\nfound"),
         ),
         ({"type": "tool_reference", "tool_name": "Grep"}, Text("Grep")),
-        ({"type": "container_upload", "file_id": "f"}, Opaque("container_upload", text="f")),
+        ({"type": "container_upload", "file_id": "f"}, Opaque("container_upload", text="[file f]")),
         ({"type": "from_the_future"}, Opaque("from_the_future")),
     ],
     ids=lambda value: value.get("type") if isinstance(value, dict) else "",

@@ -182,7 +182,7 @@ def test_a_tool_that_is_not_declared_is_not_forced(source: str, body: dict[str, 
         return
     made = segue.convert(body, target=target, source=source)
     assert "tool_choice" not in made.body
-    assert "toolConfig" not in made.body
+    assert "functionCallingConfig" not in made.body.get("toolConfig", {})
     assert any("is not declared" in line for line in told(made, "adjusted"))
 
 
@@ -376,7 +376,9 @@ def test_fields_of_declarations_are_counted_with_the_others() -> None:
 
 def test_a_search_that_is_asked_for_with_nothing_said_of_it() -> None:
     made = segue.convert(chat(web_search_options={}, metadata={}), target="anthropic")
-    assert [finding.subject for finding in made.report.of("dropped")] == ["web_search_options"]
+    assert made.body["tools"] == [{"type": "web_search_20250305", "name": "web_search"}]
+    assert [finding.subject for finding in made.report.of("tools")] == ["web_search_options"]
+    assert made.report.of("dropped") == []
 
 
 @pytest.mark.parametrize(

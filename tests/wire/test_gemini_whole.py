@@ -111,7 +111,7 @@ def test_each_function_and_each_hosted_tool_is_a_tool():
     made = segue.convert(
         {**HI, "tools": [{"functionDeclarations": [{"name": "a"}], "googleSearch": {}}]}, target="anthropic"
     )
-    assert [tool["name"] for tool in made.body["tools"]] == ["a"]
+    assert [tool["name"] for tool in made.body["tools"]] == ["a", "web_search"]
     assert [finding.subject for finding in made.report.of("tools")] == ["googleSearch"]
 
 
@@ -375,7 +375,8 @@ def test_a_forced_tool_that_is_not_declared_is_not_named():
     forced = {**hosted, "tool_choice": {"type": "tool", "name": "web_search"}}
     made = segue.convert(forced, source="anthropic", target="gemini")
     assert segue.check(made.body, "gemini")
-    assert "toolConfig" not in made.body
+    # GEM-24
+    assert made.body["toolConfig"] == {"includeServerSideToolInvocations": True}
 
 
 @pytest.mark.parametrize("names", ["gone", ["gone"], ["gone", "lost"]])

@@ -21,6 +21,7 @@ from segue.render.reasoning_asked import PLACEHOLDER
 from segue.wire.idmap import IdMap
 from segue.wire.lane import Lane
 from segue.wire.names import NameMap
+from segue.wire.server_tools.declare import is_deferred
 
 __all__ = ["Frame", "frame_of"]
 
@@ -117,6 +118,9 @@ def _asked(whole: Plain, shapes: Mapping[Shape, int], body: Body, asked: Asked, 
     given = msgspec.to_builtins(items) if body.own is None else [body.own[place] for place in places]
     carried = carry(body.around(given), asked)
     if carried.source is not body.source or not body.lane.suits(carried.request):
+        raise NotPlainError
+    # Which of them are at hand depends on what was called, and a sample does not hold all calls.
+    if body.own is None and any(map(is_deferred, carried.request.tools)):
         raise NotPlainError
     sample = body.lane.read(items)
     name_calls(sample, body.source.provider)

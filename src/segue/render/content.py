@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeGuard
 
 import msgspec
 
@@ -107,6 +108,10 @@ def media(draft: Draft) -> Draft:
                 block, moved = _in_result(draft, block)
                 results.append(block)
                 waiting += moved
+            elif _can_be_moved(block, draft, message):
+                draft.report.add("moved", f"{block.kind} of an answer: put after it", subject=block.kind)
+                words.append(Text(TEXTS.media_moved.format(kind=block.kind)))
+                waiting += [Text(TEXTS.media_said.format(kind=block.kind)), block]
             else:
                 words.append(_in_message(draft, message, block))
         # The human's words come after what belongs to the results before them.
@@ -132,6 +137,14 @@ def _in_place(original: tuple[Block, ...], results: list[Block], words: list[Blo
     """Results and words in the order in which they stood."""
     taken = {True: iter(results), False: iter(words)}
     return tuple(next(taken[isinstance(block, ToolResponse)]) for block in original)
+
+
+def _can_be_moved(block: Block, draft: Draft, message: Message) -> TypeGuard[Media]:
+    """Whether a model showed this, and the target takes it from the user only."""
+    demands = draft.demands
+    if message.speaker != "ai" or not isinstance(block, Media) or draft.at_home(block):
+        return False
+    return _sayable(draft, block) and block.kind in demands.media_human and block.kind not in demands.media_ai
 
 
 def _in_message(draft: Draft, message: Message, block: Block) -> Block:

@@ -170,6 +170,7 @@ class TEXTS:
     media_moved = "[{kind} follows]"
     media_alone = "[{kind} attached]"
     media_label = "[{kind} from the result of {tool}]"
+    media_said = "[{kind} from the answer before]"
     system = "[system] {content}"
     reasoning = "[reasoning] {content}"
     hosted_call = "[{tool} was run by the provider: {arguments}]"

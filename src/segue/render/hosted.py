@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeGuard
 
 import msgspec
 
-from segue.canonical.blocks import Block, Message, Opaque, Text, ToolCall, ToolResponse, calls_of
+from segue.canonical.blocks import Block, Media, Message, Opaque, Text, ToolCall, ToolResponse, calls_of
 from segue.canonical.jsontext import write_text
 from segue.render.completions import told_result, words_of
 from segue.render.demands import TEXTS
@@ -21,6 +21,7 @@ __all__ = ["asked_in_words", "hosted"]
 
 def hosted(draft: Draft) -> Draft:
     """What a provider ran itself stays as it is at home; abroad policy decides what becomes of it."""
+    _report_callers(draft)
     ran = any(_hosted_id(block) for message in draft.messages for block in message.blocks)
     abroad = _ran_abroad(draft) if ran else None
     if not abroad:
@@ -49,6 +50,16 @@ def _with_answers_told(draft: Draft, abroad: frozenset[str]) -> Draft:
         return [msgspec.structs.replace(block, native=None)]
 
     return draft.map_blocks(answered) if told else draft
+
+
+def _report_callers(draft: Draft) -> None:
+    """A call that another call made is one like any other where nobody can say so."""
+    calls = [block for message in draft.messages for block in message.blocks if isinstance(block, ToolCall)]
+    nested = [call for call in calls if call.origin.parent is not None and not draft.at_home(call)]
+    tools = {call.origin.raw_id: call.name for call in calls} if nested else {}
+    for call in nested:
+        tool = draft.spell(tools[call.origin.parent]) if call.origin.parent in tools else "another call"
+        draft.report.add("text", f"called by {tool}: told as a call of the model's", call_id=call.id, subject=call.name)
 
 
 class _Pairs(NamedTuple):
@@ -107,8 +118,14 @@ def _as_pairs(draft: Draft, message: Message, pairs: _Pairs) -> list[Message]:
     if _loses_its_name(draft, message):
         message = unnamed(message)
     blocks: list[Block] = []
+    given: Block | None = None
     for block in message.blocks:
-        if _hosted_id(block) not in abroad:
+        shown = given if isinstance(block, Media) else None
+        given = block if isinstance(block, ToolResponse) and block.hosted else shown
+        if isinstance(shown, ToolResponse) and blocks and _answers(blocks[-1], shown.call_id):
+            # GEM-24: a picture that code drew stands behind its result.
+            blocks[-1] = _with_shown(blocks[-1], block)
+        elif _hosted_id(block) not in abroad:
             blocks.append(block)
         elif _is_request(block) or _hosted_id(block) not in called:
             blocks += _told(draft, block)
@@ -123,6 +140,16 @@ def _as_pairs(draft: Draft, message: Message, pairs: _Pairs) -> list[Message]:
         elif isinstance(block, ToolResponse):
             draft.report.add("dedupe", "a repeated result: left out", call_id=block.call_id, subject=words_of(block))
     return regrouped(message.holding(tuple(blocks)), said_in_reply)
+
+
+def _answers(block: Block, call_id: str) -> bool:
+    return isinstance(block, ToolResponse) and block.call_id == call_id and not block.hosted
+
+
+def _with_shown(response: Block, shown: Block) -> Block:
+    if not isinstance(response, ToolResponse):
+        return response
+    return msgspec.structs.replace(response, content=(*(response.content or ()), shown))
 
 
 def asked_in_words(blocks: Iterable[Block], report: Report) -> list[Block]:

@@ -36,11 +36,10 @@ from segue.wire.anthropic.media import (
     parse_image,
     parse_search_result,
     render_media,
-    tell_hosted_content,
-    tell_unknown,
 )
+from segue.wire.anthropic.telling import hosted_blocks, tell_unknown
 from segue.wire.base import Projection
-from segue.wire.fields import JsonObject, kind_of, object_of, string_or_none
+from segue.wire.fields import JsonObject, kind_of, object_of, object_or_none, string_or_none
 from segue.wire.overlay import unmodelled
 from segue.wire.tools import render_arguments_object
 
@@ -107,10 +106,12 @@ def _parse_redacted_thinking(block: JsonObject, model: str | None) -> Block:
     return Thinking(sealed=sealed, origin=Origin(API, model, identity="absent"), native=Native(API, block))
 
 
-def _origin(raw_id: object, model: str | None) -> Origin:
+def _origin(block: JsonObject, key: str, model: str | None) -> Origin:
+    raw_id = block.get(key)
     known = raw_id_or_none(raw_id)
     stood = raw_id if known is None and isinstance(raw_id, str) and raw_id else None
-    return Origin(API, model, known, stood, "synthetic" if known is None else "natural")
+    parent = raw_id_or_none((object_or_none(block.get("caller")) or {}).get("tool_id"))
+    return Origin(API, model, known, stood, "synthetic" if known is None else "natural", parent)
 
 
 def _parse_tool_use(block: JsonObject, model: str | None) -> Block:
@@ -124,7 +125,7 @@ def _parse_tool_use(block: JsonObject, model: str | None) -> Block:
         _needed_text(block, "name"),
         {} if arguments is None and text is None else arguments,
         arguments_text=text,
-        origin=_origin(block.get("id"), model),
+        origin=_origin(block, "id", model),
         native=Native(API, block, intact),
     )
 
@@ -135,11 +136,13 @@ def _parse_hosted_call(block: JsonObject, model: str | None) -> Block:
     if hosted_id is not None and not isinstance(hosted_id, str):
         raise InputError(f"a string was expected, not {kind_of(hosted_id)}", path="id")
     intact = block["type"] != "server_tool_use" or _SERVER_ID.fullmatch(str(hosted_id)) is not None
+    name, server = _needed_text(block, "name"), string_or_none(block.get("server_name"))
     return ToolCall(
-        _needed_text(block, "name"),
+        # Another server's tool may have the same name.
+        f"{server}.{name}" if server else name,
         block.get("input"),
         kind="hosted",
-        origin=_origin(block.get("id"), model),
+        origin=_origin(block, "id", model),
         native=Native(API, block, intact and isinstance(block.get("input"), dict)),
     )
 
@@ -161,7 +164,7 @@ def _parse_tool_result(block: JsonObject, model: str | None) -> Block:
         content=blocks,
         error=block.get("is_error") is True,
         is_complete=True,
-        origin=_origin(block.get("tool_use_id"), model),
+        origin=_origin(block, "tool_use_id", model),
         native=Native(API, block, intact),
     )
 
@@ -183,13 +186,13 @@ def _parse_hosted_result(block: JsonObject, model: str | None) -> Block:
     if isinstance(content, list) and block["type"] == "mcp_tool_result":
         blocks = tuple(_in_result(part) for part in parse_content(cast("list[Any]", content), model))
     else:
-        blocks = () if content is None else (Text(tell_hosted_content(cast("object", content))),)
+        blocks = () if content is None else hosted_blocks(cast("object", content))
     return ToolResponse(
         content=blocks,
         error=block.get("is_error") is True or (isinstance(content, dict) and "error_code" in content),
         is_complete=True,
         hosted=True,
-        origin=_origin(block.get("tool_use_id"), model),
+        origin=_origin(block, "tool_use_id", model),
         native=Native(API, block),
     )
 
@@ -231,7 +234,7 @@ _MODELLED = frozenset(
 )
 
 
-ITEM_KEYS = _MODELLED | {"role", "tool_name"}
+ITEM_KEYS = _MODELLED | {"role", "tool_name", "caller"}
 
 
 def own_fragment(native: Native | None) -> JsonObject | None:

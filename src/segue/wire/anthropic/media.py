@@ -1,4 +1,4 @@
-"""Pictures and documents, and what can be told of content that only this API has.
+"""Pictures and documents, and search results.
 
 A document that holds plain text is that text everywhere: read as `Text`, it goes home by its native fragment.
 """
@@ -10,7 +10,6 @@ from typing import Any, cast
 from urllib.parse import unquote_to_bytes
 
 from segue.canonical.blocks import Block, Media, Native, Opaque, Text
-from segue.canonical.jsontext import write_text
 from segue.render.demands import TEXTS
 from segue.wire.base import Projection
 from segue.wire.fields import JsonObject, object_or_none, string_or_none
@@ -22,8 +21,6 @@ __all__ = [
     "parse_image",
     "parse_search_result",
     "render_media",
-    "tell_hosted_content",
-    "tell_unknown",
 ]
 
 API = "anthropic"
@@ -79,11 +76,6 @@ def parse_search_result(block: JsonObject) -> Block:
     return Text(told, native=Native(API, block)) if told else Opaque("search_result", native=Native(API, block))
 
 
-def tell_unknown(block: JsonObject) -> str:
-    """What can be said of a block whose type segue does not know."""
-    return _lines(block.get("text"), block.get("content"), block.get("file_id"))
-
-
 def _texts_of(parts: list[Any]) -> str:
     told: list[object] = []
     for part in parts:
@@ -99,21 +91,6 @@ def _texts_of(parts: list[Any]) -> str:
 
 def _lines(*parts: object) -> str:
     return "\n".join(part for part in parts if isinstance(part, str) and part.strip())
-
-
-def tell_hosted_content(content: object) -> str:
-    """The output of a tool that the provider ran, as JSON text without what only the provider can read."""
-    return content if isinstance(content, str) else write_text(_readable(content))
-
-
-def _readable(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_readable(item) for item in cast("list[Any]", value)]
-    members = object_or_none(value)
-    if members is None:
-        return value
-    sealed = "data" if members.get("type") == "base64" else None
-    return {key: _readable(item) for key, item in members.items() if key != sealed and not key.startswith("encrypted_")}
 
 
 # ----------------------------------------------------------------------------------------------------------------- out

@@ -88,4 +88,6 @@ def _render_tool(tool: Tool, projection: Projection) -> JsonObject | None:
     written["input_schema"], _ = fitted_tool(tool, rules.ANTHROPIC, projection.report)
     if tool.native is not None and tool.native.api == API:
         written |= unmodelled(tool.native.fragment, TOOL_KEYS)
+    elif tool.extra and "defer_loading" in tool.extra:
+        written["defer_loading"] = True
     return written

@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec import UNSET
 
-from segue.canonical.blocks import Text, ToolCall, ToolResponse
-from segue.wire.anthropic.media import tell_hosted_content
+from segue.canonical.blocks import ToolCall, ToolResponse
+from segue.wire.anthropic.telling import hosted_blocks
 from segue.wire.catalog.anthropic_content import content_of, tell_content, told_content
 from segue.wire.catalog.common import marked, members, object_at
 from segue.wire.catalog.fields import Arguments, Content, Output, Patch, told
@@ -44,7 +44,7 @@ def _server_result(tool: str, wrapped: Callable[[str], Any]) -> Shape:
 
     def read(payload: JsonObject) -> Content:
         content = payload.get("content")
-        return (None if content is None else (Text(tell_hosted_content(content)),)), UNSET
+        return (None if content is None else hosted_blocks(content)), UNSET
 
     def write(response: ToolResponse) -> Patch:
         return {"content": told_content(response, f"{tool}_tool_result_error", wrapped)}

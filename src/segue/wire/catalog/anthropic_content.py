@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -15,6 +16,9 @@ from segue.wire.catalog.fields import said
 from segue.wire.fields import JsonObject, list_of
 
 __all__ = ["content_of", "tell_content", "told_content"]
+
+
+_CODE = re.compile("[a-z]+(_[a-z]+)+|unavailable")
 
 
 def tell_content(content: object) -> list[Block]:
@@ -66,7 +70,10 @@ def told_content(response: ToolResponse, error: str, wrapped: Callable[[str], An
     if _is_typed(given):
         return _sealed(cast("list[JsonObject]", given)) if isinstance(given, list) else given
     if response.error:
-        return {"type": error, "error_code": "unavailable", "error_message": words}
+        code, _, message = words.partition("\n")
+        if not _CODE.fullmatch(code):
+            code, message = "unavailable", words
+        return {"type": error, "error_code": code} | ({"error_message": message} if message else {})
     made = wrapped(words)
     return _sealed(cast("list[JsonObject]", made)) if isinstance(made, list) else made
 

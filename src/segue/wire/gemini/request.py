@@ -185,6 +185,10 @@ def render_request(transcript: Transcript, projection: Projection) -> JsonObject
     functions = frozenset(tool.name for tool in transcript.tools if tool.kind != "hosted")
     options = declared_choice(transcript.options, functions, projection.report)
     options = msgspec.structs.replace(options, response_format=form)
+    if tools and not functions and options.tool_choice is not None:
+        said = "`tool_choice` is left out: there is none of tools that the provider runs"
+        projection.report.add("adjusted", said, subject="tool_choice")
+        options = msgspec.structs.replace(options, tool_choice=None)
     return body | render_options(options, model, projection.report, declared=bool(tools), spell=projection.names.render)
 
 

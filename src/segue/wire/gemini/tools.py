@@ -66,12 +66,16 @@ def _parse_function(function: JsonObject) -> Tool:
 
 
 def render_tools(tools: Sequence[Tool], projection: Projection) -> list[JsonObject]:
-    """What the API can be told of, from abroad: functions, all in one object."""
+    """What the API can be told of, from abroad: functions, all in one object, and tools of its own."""
     functions: list[JsonObject] = []
     names: set[str] = set()
+    own: list[JsonObject] = []
     for given in tools:
         if given.kind == "hosted":
-            projection.report.add("tools", only_elsewhere(given), subject=given.name)
+            written = own_fragment(given.native)
+            own += [written] if written is not None else []
+            if written is None:
+                projection.report.add("tools", only_elsewhere(given), subject=given.name)
             continue
         tool = as_function(given, projection.report)
         written = _render_function(tool, projection)
@@ -80,7 +84,7 @@ def render_tools(tools: Sequence[Tool], projection: Projection) -> list[JsonObje
             continue
         names.add(written["name"])
         functions.append(written)
-    return [{_FUNCTIONS: functions}] if functions else []
+    return [*([{_FUNCTIONS: functions}] if functions else []), *own]
 
 
 def _render_function(tool: Tool, projection: Projection) -> JsonObject:

@@ -18,7 +18,7 @@ from segue.canonical.blocks import Block, Message, Native, Origin, Text, ToolCal
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.jsontext import write_text
 from segue.errors import InputError
-from segue.wire.fields import JsonObject, kind_of, string_or_none
+from segue.wire.fields import JsonObject, kind_of, object_or_none, string_or_none
 from segue.wire.openai_responses.parts import parse_parts, render_content
 from segue.wire.openai_responses.shapes import has_call_id, has_lawful_status
 from segue.wire.openai_responses.shared import Reading, Spelling, joined_name, parse_arguments, split_name
@@ -66,7 +66,8 @@ def _origin(item: JsonObject, key: str, reading: Reading, *, absent: bool = Fals
     stood = given if raw_id is None and isinstance(given, str) and given else None
     item_id = raw_id_or_none(item.get("id")) if key != "id" else None
     identity = "natural" if raw_id else "nullable" if absent else "synthetic"
-    return Origin(reading.dialect.provider, reading.model, raw_id, item_id or stood, identity)
+    parent = raw_id_or_none((object_or_none(item.get("caller")) or {}).get("caller_id"))
+    return Origin(reading.dialect.provider, reading.model, raw_id, item_id or stood, identity, parent)
 
 
 def parse_call(item: JsonObject, reading: Reading, *, sound: bool) -> ToolCall:

@@ -170,7 +170,7 @@ def _declaration(tool: Tool, name: str) -> JsonObject:
     entry["parameters"] = object_schema(tool.parameters)
     # Left out, it would mean: strict where the schema allows it.
     entry["strict"] = bool(tool.strict)
-    return entry
+    return {**entry, "defer_loading": True} if tool.extra and "defer_loading" in tool.extra else entry
 
 
 def _with_name(entry: JsonObject, name: str) -> JsonObject:

@@ -1,0 +1,167 @@
+"""Remote MCP servers as each API declares them.
+
+Shared options: `label`, `url`, `authorization` (a token), `headers`, `allowed_tools` and `denied_tools`, `deferred`.
+Where calls wait for somebody's leave at home, only those that do not may go where nobody asks: `allowed_tools` again.
+A server that can't be reached by an address, or whose every call needs leave, is read as None.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from segue.wire.fields import JsonObject, object_or_none, string_or_none
+
+__all__ = [
+    "BINDING",
+    "read_anthropic_server",
+    "read_gemini_servers",
+    "read_openai_server",
+    "write_anthropic_server",
+    "write_gemini_server",
+    "write_openai_server",
+]
+
+# What bounds the tools that may be called: where it can't be said, the server is not declared.
+BINDING = ("allowed_tools", "denied_tools")
+_BEARER = "Bearer "
+
+
+def _said(**options: Any) -> JsonObject:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _names(value: object) -> list[str] | None:
+    return [item for item in cast("list[Any]", value) if isinstance(item, str)] if isinstance(value, list) else None
+
+
+def _with_token(options: JsonObject) -> JsonObject:
+    """A token that stands among the headers, taken out of them."""
+    headers = dict(object_or_none(options.pop("headers", None)) or {})
+    key = next((key for key in headers if key.lower() == "authorization"), None)
+    value = headers.get(key) if key is not None else None
+    if key is not None and isinstance(value, str) and value.startswith(_BEARER):
+        del headers[key]
+        options.setdefault("authorization", value.removeprefix(_BEARER))
+    return options | ({"headers": headers} if headers else {})
+
+
+# -------------------------------------------------------------------------------------------------------------- OpenAI
+
+
+def read_openai_server(members: JsonObject) -> JsonObject | None:
+    url, label = string_or_none(members.get("server_url")), string_or_none(members.get("server_label"))
+    given = members.get("allowed_tools")
+    chosen = object_or_none(given)
+    allowed = _names(given if chosen is None else chosen.get("tool_names"))
+    unasked = _unasked(members.get("require_approval"))
+    if url is None or not label or unasked == []:
+        return None
+    if unasked is not None:
+        allowed = [name for name in unasked if allowed is None or name in allowed]
+    if allowed == []:
+        return None
+    options = _said(
+        label=label,
+        url=url,
+        authorization=string_or_none(members.get("authorization")),
+        headers=object_or_none(members.get("headers")),
+        allowed_tools=allowed,
+        deferred=True if members.get("defer_loading") is True else None,
+        server_description=string_or_none(members.get("server_description")),
+    )
+    return _with_token(options)
+
+
+def _unasked(approval: object) -> list[str] | None:
+    """The tools that are called without asking: None for all. Where nothing is said, leave is asked for each call."""
+    if approval == "never":
+        return None
+    return _names((object_or_none((object_or_none(approval) or {}).get("never")) or {}).get("tool_names")) or []
+
+
+def write_openai_server(options: JsonObject) -> JsonObject | None:
+    if "denied_tools" in options:
+        return None
+    members = _said(
+        server_label=options["label"],
+        server_url=options["url"],
+        server_description=options.get("server_description"),
+        authorization=options.get("authorization"),
+        headers=options.get("headers"),
+        allowed_tools=options.get("allowed_tools"),
+        defer_loading=options.get("deferred"),
+    )
+    return members | {"require_approval": "never"}
+
+
+# ----------------------------------------------------------------------------------------------------------- Anthropic
+
+
+def read_anthropic_server(members: JsonObject) -> JsonObject | None:
+    """A toolset, with the definition of its server under `server`."""
+    server = object_or_none(members.get("server")) or {}
+    url, label = string_or_none(server.get("url")), string_or_none(server.get("name"))
+    if url is None or not label:
+        return None
+    default = object_or_none(members.get("default_config")) or {}
+    configs = {
+        name: object_or_none(each) or {} for name, each in (object_or_none(members.get("configs")) or {}).items()
+    }
+    older = object_or_none(server.get("tool_configuration")) or {}
+    if older.get("enabled") is False:
+        return None
+    allowed = _names(older.get("allowed_tools"))
+    denied: list[str] | None = None
+    if default.get("enabled") is False:
+        allowed = [name for name, each in configs.items() if each.get("enabled") is True]
+    else:
+        denied = [name for name, each in configs.items() if each.get("enabled") is False] or None
+    if allowed == []:
+        return None
+    return _said(
+        label=label,
+        url=url,
+        authorization=string_or_none(server.get("authorization_token")),
+        allowed_tools=allowed,
+        denied_tools=denied,
+        deferred=True if default.get("defer_loading") is True else None,
+    )
+
+
+def write_anthropic_server(options: JsonObject) -> JsonObject:
+    toolset: JsonObject = {"mcp_server_name": options["label"]}
+    default = _said(enabled=False if "allowed_tools" in options else None, defer_loading=options.get("deferred"))
+    if default:
+        toolset["default_config"] = default
+    configs = {name: {"enabled": True} for name in options.get("allowed_tools", ())}
+    configs |= {name: {"enabled": False} for name in options.get("denied_tools", ())}
+    if configs:
+        toolset["configs"] = configs
+    server = _said(
+        type="url", name=options["label"], url=options["url"], authorization_token=options.get("authorization")
+    )
+    return {**toolset, "server": server}
+
+
+# -------------------------------------------------------------------------------------------------------------- Gemini
+
+
+def read_gemini_servers(members: JsonObject) -> JsonObject | None:
+    """One server of the list, under `server`."""
+    server = object_or_none(members.get("server")) or {}
+    transport = object_or_none(server.get("streamableHttpTransport") or server.get("streamable_http_transport")) or {}
+    url = string_or_none(transport.get("url"))
+    if url is None:
+        return None
+    label = string_or_none(server.get("name"))
+    return _with_token(_said(label=label or "mcp", url=url, headers=object_or_none(transport.get("headers"))))
+
+
+def write_gemini_server(options: JsonObject) -> JsonObject | None:
+    if any(name in options for name in BINDING):
+        return None
+    headers = dict(options.get("headers") or {})
+    if "authorization" in options:
+        headers["Authorization"] = _BEARER + options["authorization"]
+    transport = {"url": options["url"]} | ({"headers": headers} if headers else {})
+    return {"server": {"name": options["label"], "streamableHttpTransport": transport}}

@@ -1,0 +1,125 @@
+"""Where declarations of an API's own tools stand in its bodies, and how they are wrapped there.
+
+Most stand among the tools. Some are options of the body (`web_search_options`, `enable_search`), and Anthropic's MCP
+servers are both: the toolset among the tools, the server beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from msgspec import Struct
+
+from segue.canonical.blocks import Native
+from segue.canonical.request import Request, Tool
+from segue.wire.fields import JsonObject, object_or_none, string_or_none
+
+__all__ = ["Declared", "beside_tools", "declared_in", "place", "said_beside"]
+
+
+class Declared(Struct, frozen=True):
+    """A declaration unwrapped: its type, and what else it says."""
+
+    api: str
+    kind: str
+    members: JsonObject
+    tool: Tool
+
+
+# ------------------------------------------------------------------------------------------------------------------ in
+
+
+def said_beside(request: Request) -> dict[str, Any]:
+    """The keys of the body, beside its tools, that declare some."""
+    native = request.native
+    body: Mapping[str, Any] = native.fragment if native is not None else {}
+    match native.api if native is not None else None:
+        case "openai-chat" if isinstance(body.get("web_search_options"), dict):
+            return {"web_search_options": body["web_search_options"]}
+        case "qwen" if body.get("enable_search") is True:
+            return {key: body[key] for key in ("enable_search", "search_options") if key in body}
+        case "anthropic" if isinstance(body.get("mcp_servers"), list):
+            return {"mcp_servers": body["mcp_servers"]}
+        case _:
+            return {}
+
+
+def declared_in(request: Request, tool: Tool) -> list[Declared]:
+    """What a tool of its own API declares; one object may name several servers."""
+    native = tool.native
+    if native is None:
+        return []
+    entry = cast("JsonObject", native.fragment)
+    match native.api:
+        case "gemini":
+            return list(_gemini(entry, tool))
+        case "anthropic":
+            members = {key: value for key, value in entry.items() if key != "type"}
+            name = members.get("mcp_server_name")
+            server = next((one for one in _servers(request) if name is not None and one.get("name") == name), None)
+            return [
+                Declared(native.api, str(entry.get("type")), members | ({"server": server} if server else {}), tool)
+            ]
+        case "kimi":
+            name = (object_or_none(entry.get("function")) or {}).get("name")
+            return [Declared(native.api, str(name), {}, tool)]
+        case _:
+            members = {key: value for key, value in entry.items() if key != "type"}
+            return [Declared(native.api, str(entry.get("type")), members, tool)]
+
+
+def _gemini(entry: JsonObject, tool: Tool) -> Iterator[Declared]:
+    for key, value in entry.items():
+        head, *tail = key.split("_")
+        name = head + "".join(word.capitalize() for word in tail)
+        if isinstance(value, list):
+            for server in cast("list[Any]", value):
+                yield Declared("gemini", name, {"server": server}, tool)
+        else:
+            yield Declared("gemini", name, object_or_none(value) or {}, tool)
+
+
+def _servers(request: Request) -> list[JsonObject]:
+    given: Any = said_beside(request).get("mcp_servers") or []
+    return [object_or_none(server) or {} for server in cast("list[Any]", given)]
+
+
+def beside_tools(request: Request) -> list[Declared]:
+    """What the body declares outside its tools, and no tool refers to."""
+    beside = said_beside(request)
+    api = request.native.api if request.native is not None else ""
+    if "web_search_options" in beside:
+        return [_alone(api, "web_search_options", beside["web_search_options"])]
+    if "enable_search" in beside:
+        return [_alone(api, "enable_search", object_or_none(beside.get("search_options")) or {})]
+    named = [tool.native.fragment.get("mcp_server_name") for tool in request.tools if tool.native is not None]
+    return [
+        _alone(api, "mcp_toolset", {"server": server}, string_or_none(server.get("name")))
+        for server in _servers(request)
+        if server.get("name") not in named
+    ]
+
+
+def _alone(api: str, kind: str, members: JsonObject, name: str | None = None) -> Declared:
+    return Declared(api, kind, members, Tool(name or kind, kind="hosted"))
+
+
+# ----------------------------------------------------------------------------------------------------------------- out
+
+
+def place(api: str, kind: str, members: JsonObject) -> tuple[Tool | None, JsonObject]:
+    """The declaration as a tool of the target, and what has to stand beside the tools."""
+    match api:
+        case "openai-chat":
+            return None, {kind: members}
+        case "qwen":
+            return None, {kind: True}
+        case "gemini":
+            inner = [members["server"]] if "server" in members else members
+            return Tool(kind, kind="hosted", native=Native(api, {kind: inner})), {}
+        case _:
+            entry = {"type": kind, **{key: value for key, value in members.items() if key != "server"}}
+            name = string_or_none(entry.get("name") or entry.get("mcp_server_name") or entry.get("server_label"))
+            tool = Tool(name or kind, kind="hosted", native=Native(api, entry))
+            return tool, {"mcp_servers": [members["server"]]} if "server" in members else {}

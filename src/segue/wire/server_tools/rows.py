@@ -1,0 +1,247 @@
+"""Which kinds of tools providers run, and how each API declares them: one row for a kind and an API.
+
+A row recognises a declaration by its type and reads its options under names that all APIs share; it writes one from
+them. `members` are a declaration's keys beside its type; where an API wraps them, `places` does and undoes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from segue.models import Model
+from segue.wire.fields import JsonObject, object_or_none
+from segue.wire.server_tools.mcp import (
+    read_anthropic_server,
+    read_gemini_servers,
+    read_openai_server,
+    write_anthropic_server,
+    write_gemini_server,
+    write_openai_server,
+)
+
+__all__ = ["KINDS", "ROWS", "Options", "Row", "ToolKind", "row_of", "row_to"]
+
+ToolKind = Literal["web_search", "web_fetch", "code_execution", "mcp", "tool_search", "image_generation"]
+Options: TypeAlias = dict[str, Any]
+KINDS: dict[ToolKind, str] = {
+    "web_search": "a search of the web",
+    "web_fetch": "fetching from the web",
+    "code_execution": "running code",
+    "mcp": "a remote MCP server",
+    "tool_search": "a search for tools",
+    "image_generation": "making pictures",
+}
+
+
+def _any_model(_model: Model) -> bool:
+    return True
+
+
+# What an option must be to be carried.
+_SHAPES: dict[str, type] = {
+    "allowed_domains": list,
+    "blocked_domains": list,
+    "max_uses": int,
+    "search_context_size": str,
+    "user_location": dict,
+}
+
+
+class Row(Struct, frozen=True):
+    """`matches` is a pattern of types; `written` the type that is declared, None where a tool is only recognised.
+
+    `paths` leads from the shared name of an option to the key that it stands under, `always` is said in any case.
+    """
+
+    api: str
+    kind: ToolKind
+    matches: str
+    written: str | None = None
+    paths: Mapping[str, str] = {}
+    always: Mapping[str, Any] = {}
+    suits: Callable[[Model], bool] = _any_model
+    reads: Callable[[JsonObject], Options | None] | None = None
+    writes: Callable[[Options], JsonObject | None] | None = None
+    unless: Callable[[JsonObject], bool] = lambda _members: False
+
+    def read(self, members: JsonObject) -> Options | None:
+        """The options; None where this can't be said anywhere else."""
+        if self.reads is not None:
+            return self.reads(members)
+        read = {name: _at(members, path) for name, path in self.paths.items()}
+        known = {name: value for name, value in read.items() if isinstance(value, _SHAPES[name])}
+        heads = {path.partition(".")[0] for path in self.paths.values()} | {"name", *self.always}
+        rest = {key: value for key, value in members.items() if key not in heads}
+        return {name: value for name, value in (known | rest).items() if value not in (None, [], {}, False)}
+
+    def write(self, options: Options) -> JsonObject | None:
+        if self.writes is not None:
+            return self.writes(options)
+        members: JsonObject = dict(self.always)
+        for name, path in self.paths.items():
+            if name in options:
+                _put(members, path, options[name])
+        return members
+
+
+def _at(members: JsonObject, path: str) -> Any:
+    head, _, rest = path.partition(".")
+    return _at(object_or_none(members.get(head)) or {}, rest) if rest else members.get(head)
+
+
+def _put(members: JsonObject, path: str, value: object) -> None:
+    head, _, rest = path.partition(".")
+    if rest:
+        _put(members.setdefault(head, {}), rest, value)
+    else:
+        members[head] = value
+
+
+# ------------------------------------------------------------------------------------------------------ which models
+
+
+def _searches_tools(model: Model) -> bool:
+    """Claude from 4.5 on, GPT from 5.4 on; a name without a version is taken for a new one."""
+    since = (4, 5) if model.family == "claude" else (5, 4)
+    return not model.version or model.at_least(*since)
+
+
+def _reads_addresses(model: Model) -> bool:
+    return not model.version or model.at_least(2, 5)
+
+
+def _newest_gemini(model: Model) -> bool:
+    return not model.version or model.at_least(3)
+
+
+def _only_searches(model: Model) -> bool:
+    """`gpt-4o-search-preview`, `gpt-5-search-api`."""
+    return "search" in re.split(r"[^a-z0-9]+", model.name.lower())
+
+
+def _on_own_machine(members: JsonObject) -> bool:
+    kind = (object_or_none(members.get("environment")) or {}).get("type")
+    return kind not in ("container_auto", "container_reference")
+
+
+def _by_client(members: JsonObject) -> bool:
+    return members.get("execution") == "client"
+
+
+def _read_search_options(members: JsonObject) -> Options:
+    options = {key: value for key, value in members.items() if key != "user_location" and value is not None}
+    if not isinstance(options.get("search_context_size", ""), str):
+        del options["search_context_size"]
+    where = object_or_none((object_or_none(members.get("user_location")) or {}).get("approximate"))
+    return options | ({"user_location": {"type": "approximate", **where}} if where else {})
+
+
+def _write_search_options(options: Options) -> JsonObject:
+    members = {key: options[key] for key in ("search_context_size",) if key in options}
+    where = {key: value for key, value in options.get("user_location", {}).items() if key != "type"}
+    return members | ({"user_location": {"type": "approximate", "approximate": where}} if where else {})
+
+
+# ----------------------------------------------------------------------------------------------------------- the table
+
+_DOMAINS = {"allowed_domains": "allowed_domains", "blocked_domains": "blocked_domains"}
+
+ROWS: tuple[Row, ...] = (
+    Row(
+        "anthropic",
+        "web_search",
+        r"web_search_\d+",
+        "web_search_20250305",
+        {**_DOMAINS, "max_uses": "max_uses", "user_location": "user_location"},
+        {"name": "web_search"},
+    ),
+    Row(
+        "openai-responses",
+        "web_search",
+        r"web_search(_preview)?(_\d{4}_\d\d_\d\d)?",
+        "web_search",
+        {
+            "allowed_domains": "filters.allowed_domains",
+            "user_location": "user_location",
+            "search_context_size": "search_context_size",
+        },
+    ),
+    Row("gemini", "web_search", "googleSearch", "googleSearch"),
+    # Vertex alone takes domains to leave out; the older tool says by a threshold when to search.
+    Row("gemini", "web_search", "googleSearchRetrieval|enterpriseWebSearch", None),
+    Row(
+        "openai-chat",
+        "web_search",
+        "web_search_options",
+        "web_search_options",
+        suits=_only_searches,
+        reads=_read_search_options,
+        writes=_write_search_options,
+    ),
+    Row("qwen", "web_search", "enable_search", "enable_search"),
+    # The client has to answer it with what it was called with: nobody from abroad would know.
+    Row("kimi", "web_search", r"\$web_search", None),
+    Row(
+        "anthropic",
+        "web_fetch",
+        r"web_fetch_\d+",
+        "web_fetch_20250910",
+        {**_DOMAINS, "max_uses": "max_uses"},
+        {"name": "web_fetch"},
+    ),
+    Row("gemini", "web_fetch", "urlContext", "urlContext", suits=_reads_addresses),
+    Row(
+        "anthropic",
+        "code_execution",
+        r"code_execution_\d+",
+        "code_execution_20250825",
+        always={"name": "code_execution"},
+    ),
+    Row(
+        "openai-responses",
+        "code_execution",
+        "code_interpreter",
+        "code_interpreter",
+        always={"container": {"type": "auto"}},
+    ),
+    Row("openai-responses", "code_execution", "shell", None, unless=_on_own_machine),
+    Row("gemini", "code_execution", "codeExecution", "codeExecution"),
+    Row("anthropic", "mcp", "mcp_toolset", "mcp_toolset", reads=read_anthropic_server, writes=write_anthropic_server),
+    Row("openai-responses", "mcp", "mcp", "mcp", reads=read_openai_server, writes=write_openai_server),
+    Row(
+        "gemini",
+        "mcp",
+        "mcpServers",
+        "mcpServers",
+        reads=read_gemini_servers,
+        writes=write_gemini_server,
+        suits=_newest_gemini,
+    ),
+    Row(
+        "anthropic",
+        "tool_search",
+        r"tool_search_tool_(regex|bm25)(_\d+)?",
+        "tool_search_tool_bm25_20251119",
+        always={"name": "tool_search_tool_bm25"},
+        suits=_searches_tools,
+    ),
+    Row("openai-responses", "tool_search", "tool_search", "tool_search", suits=_searches_tools, unless=_by_client),
+    Row("openai-responses", "image_generation", "image_generation", "image_generation"),
+)
+
+
+def row_of(api: str, kind: str, members: JsonObject) -> Row | None:
+    """The row that recognises a declaration."""
+    return next(
+        (row for row in ROWS if row.api == api and re.fullmatch(row.matches, kind) and not row.unless(members)), None
+    )
+
+
+def row_to(api: str, kind: ToolKind, model: Model) -> Row | None:
+    """The row that declares such a tool to an API."""
+    found = (row for row in ROWS if row.api == api and row.kind == kind and row.written is not None)
+    return next((row for row in found if row.suits(model)), None)

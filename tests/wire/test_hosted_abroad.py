@@ -1,0 +1,193 @@
+"""Every interaction that a provider ran × every target × every policy: accepted, told, and in the report."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import segue
+from segue.conformance import apis
+from segue.wire.registry import WIRES
+from tests.conversations.build import PNG
+from tests.conversations.sdk import complaints
+
+from .hosted_bodies import ALL, Ran
+
+TARGETS = tuple(row.name for row in segue.formats() if row.kind != "text" and row.name in apis())
+EVERY = pytest.mark.parametrize("ran", ALL, ids=lambda ran: f"{ran.source}-{ran.name}")
+EVERY_TARGET = pytest.mark.parametrize("target", TARGETS)
+EVERY_POLICY = pytest.mark.parametrize("policy", ["pair", "text", "drop"])
+
+
+def leaves(value: Any) -> str:
+    """All texts of a body in one, those of JSON within JSON too."""
+    if isinstance(value, dict):
+        return "\n".join(leaves(inner) for inner in value.values())
+    if isinstance(value, list):
+        return "\n".join(map(leaves, value))
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        try:
+            return f"{value}\n{leaves(json.loads(value))}"
+        except ValueError:
+            return value
+    return str(value)
+
+
+def keyed(body: Any) -> str:
+    """The texts of the conversation, and of names within it."""
+    return leaves(body.get("messages") or body.get("input") or body.get("contents"))
+
+
+@EVERY_POLICY
+@EVERY_TARGET
+@EVERY
+def test_is_accepted(ran: Ran, target: str, policy: str) -> None:
+    out = segue.convert(ran.body, source=ran.source, target=target, hosted=policy).body
+    assert segue.check(out, target), f"{segue.check(out, target)}\n{json.dumps(out, indent=1)}"
+    known = complaints(ran.body, target) if ran.source == target else ()
+    assert set(complaints(out, target)) <= set(known)
+
+
+@EVERY
+def test_goes_home_as_it_came(ran: Ran) -> None:
+    assert segue.convert(ran.body, source=ran.source, target=ran.source).body == ran.body
+
+
+@pytest.mark.parametrize("policy", ["pair", "text"])
+@EVERY_TARGET
+@EVERY
+def test_nothing_that_it_said_is_lost(ran: Ran, target: str, policy: str) -> None:
+    if target == ran.source:
+        return
+    made = segue.convert(ran.body, source=ran.source, target=target, hosted=policy)
+    told = keyed(made.body)
+    for words in ran.words:
+        assert words in told, f"{words!r} is not in\n{json.dumps(made.body, indent=1)}"
+    for words in ran.sealed:
+        assert words not in json.dumps(made.body)
+    # Their usual models read no pictures.
+    if ran.picture and target not in ("deepseek", "qwen"):
+        assert PNG in told
+
+
+@EVERY_POLICY
+@EVERY_TARGET
+@EVERY
+def test_what_became_of_it_is_in_the_report(ran: Ran, target: str, policy: str) -> None:
+    if target == ran.source or ran.tool is None:
+        return
+    report = segue.convert(ran.body, source=ran.source, target=target, hosted=policy).report
+    kind = "dropped" if policy == "drop" else "text"
+    assert ran.tool in [f.subject for f in report.of(kind) if "run by the provider" in f.message]
+
+
+@EVERY_TARGET
+@EVERY
+def test_dropped_means_dropped(ran: Ran, target: str) -> None:
+    if target == ran.source or ran.tool is None or ran.name.startswith("program"):
+        return
+    out = segue.convert(ran.body, source=ran.source, target=target, hosted="drop").body
+    told = keyed(out)
+    assert not [words for words in ran.words if words in told]
+
+
+# ----------------------------------------------------------------------------------------- calls that other calls made
+
+CALLER = {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}
+CODE = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "code_execution", "input": {"code": "get(1); get(2)"}}
+RAN = {"type": "code_execution_result", "stdout": "sum 3", "stderr": "", "return_code": 0, "content": []}
+
+
+def nested(number: int) -> Any:
+    return {"type": "tool_use", "id": f"toolu_{number}", "name": "get", "input": {"n": number}, "caller": CALLER}
+
+
+def answered(number: int) -> Any:
+    return {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": f"#{number}"}],
+    }
+
+
+OPEN = [
+    {"role": "user", "content": "Go on."},
+    {"role": "assistant", "content": [CODE, nested(1)]},
+    answered(1),
+    {"role": "assistant", "content": [nested(2)]},
+    answered(2),
+]
+CLOSED = [
+    *OPEN,
+    {
+        "role": "assistant",
+        "content": [
+            {"type": "code_execution_tool_result", "tool_use_id": "srvtoolu_1", "content": RAN},
+            {"type": "text", "text": "Three."},
+        ],
+    },
+    {"role": "user", "content": "And now?"},
+]
+
+
+def pairs(request: Any) -> dict[str, tuple[str, Any, str]]:
+    """Each call of a request with the words of its result, by what it was called with."""
+    calls = {block.id: block for message in request.messages for block in message.blocks if hasattr(block, "arguments")}
+    found: dict[str, tuple[str, Any, str]] = {}
+    for message in request.messages:
+        for block in message.blocks:
+            if hasattr(block, "call_id"):
+                call = calls[block.call_id]
+                said = "".join(part.text for part in block.content or ())
+                found[json.dumps(call.arguments)] = (call.name, call.arguments, said or json.dumps(block.structured))
+    return found
+
+
+@pytest.mark.parametrize("messages", [OPEN, CLOSED], ids=["open", "closed"])
+@EVERY_POLICY
+@EVERY_TARGET
+def test_results_of_nested_calls_stay_with_them(target: str, policy: str, messages: Any) -> None:
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": messages}
+    out = segue.convert(body, source="anthropic", target=target, hosted=policy)
+    assert segue.check(out.body, target)
+    if target == "anthropic":
+        assert out.body == body
+        return
+    found = pairs(WIRES[target].parse_request(out.body))
+    assert {key: said for key, (name, _, said) in found.items() if name == "get"} == {
+        '{"n": 1}': "#1",
+        '{"n": 2}': "#2",
+    }
+    lines = [finding for finding in out.report.findings if "called by" in finding.message]
+    assert len(lines) == 2
+    assert all("code_execution" in finding.message for finding in lines)
+    if messages is CLOSED and policy == "pair":
+        assert found[json.dumps(CODE["input"])][2] == "sum 3"
+
+
+def test_who_called_is_known_from_the_request() -> None:
+    request = WIRES["anthropic"].parse_request({"max_tokens": 9, "messages": OPEN})
+    made = [block for message in request.messages for block in message.blocks if hasattr(block, "arguments")]
+    assert [call.origin.parent for call in made] == [None, "srvtoolu_1", "srvtoolu_1"]
+    program = next(ran.body for ran in ALL if ran.name.startswith("program"))
+    request = WIRES["openai-responses"].parse_request(program)
+    made = [block for message in request.messages for block in message.blocks if hasattr(block, "arguments")]
+    assert [call.origin.parent for call in made] == [None, "call_p"]
+
+
+def test_a_call_of_the_model_itself_has_no_caller_to_report() -> None:
+    direct = {**nested(1), "caller": {"type": "direct"}}
+    body = {"max_tokens": 9, "messages": [OPEN[0], {"role": "assistant", "content": [direct]}, answered(1)]}
+    report = segue.convert(body, source="anthropic", target="openai-chat").report
+    assert not [finding for finding in report.findings if "call" in finding.message]
+
+
+def test_what_a_tool_gave_may_be_nested_deep() -> None:
+    deep: Any = "the bottom"
+    for _ in range(150):
+        deep = {"type": "x", "content": [deep]}
+    use = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "dive", "input": {}}
+    given = {"type": "dive_tool_result", "tool_use_id": "srvtoolu_1", "content": deep}
+    body = {"max_tokens": 9, "messages": [OPEN[0], {"role": "assistant", "content": [use, given]}]}
+    assert "the bottom" in keyed(segue.convert(body, source="anthropic", target="openai-chat").body)
