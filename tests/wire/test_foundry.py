@@ -262,6 +262,15 @@ def test_options_of_openai_alone_do_not_go_to_foundry_nor_come_from_it():
     assert home(body).body == body
 
 
+@pytest.mark.parametrize("target", [API, "openai-responses"])
+@pytest.mark.parametrize("grammar", [{"definition": "x"}, {"syntax": [], "definition": "x"}])
+def test_half_a_grammar_is_none(grammar: dict[str, Any], target: str):
+    tool = {"type": "custom", "custom": {"name": "f", "format": {"type": "grammar", "grammar": grammar}}}
+    out = segue.convert({"messages": [user()], "tools": [tool]}, source="openai-chat", target=target)
+    assert out.body["tools"] == [{"type": "custom", "name": "f"}]
+    assert ("tools", "f") in findings(out)
+
+
 def test_a_file_that_the_service_holds_is_not_known_elsewhere():
     body = {"input": [user([{"type": "input_file", "file_id": "assistant-1"}])]}
     assert home(body).body == body

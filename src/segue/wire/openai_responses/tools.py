@@ -6,7 +6,7 @@ an item (`declared_in`) go home with that item.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -153,12 +153,19 @@ def _render_tool(tool: Tool, out: Spelling) -> JsonObject:
     name = out.spell(tool.name)
     if native is not None and native.intact:
         return _with_name(cast("JsonObject", native.fragment), name)
+    if tool.grammar is not None and not _is_grammar(tool.grammar):
+        out.report.add("tools", "its grammar lacks its syntax or definition: left out", subject=tool.name)
+        tool = replace(tool, grammar=None)
     if tool.kind == "function" and is_openai(tool.native):
         tool = replace(tool, parameters=lawful_schema(tool, rules.OPENAI, out.report))
     elif tool.kind == "function":
         parameters, strict = fitted_tool(tool, rules.OPENAI, out.report, strict=rules.OPENAI_STRICT)
         tool = replace(tool, parameters=parameters, strict=strict)
     return _declaration(tool, name)
+
+
+def _is_grammar(grammar: Mapping[str, Any]) -> bool:
+    return all(isinstance(grammar.get(key), str) for key in ("syntax", "definition"))
 
 
 def _declaration(tool: Tool, name: str) -> JsonObject:
