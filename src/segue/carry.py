@@ -174,10 +174,23 @@ def _names(request: Request, api: str, rule: NameRule) -> NameMap:
     if request.native is None or request.native.api != api:
         return NameMap(rule)
     names = NameMap(rule.at_home(tool.name for tool in request.tools))
+    for name in _built_in_names(request):
+        names.keep(name)
     if rule.home_free:
         for name in _free_text_names(request, rule):
             names.keep(name)
     return names
+
+
+def _built_in_names(request: Request) -> set[str]:
+    """Names that the API itself gave, of tools that are called by a type of their own (`$web_search`)."""
+    own = {tool.name for tool in request.tools if tool.kind == "hosted"}
+    calls = [call for message in request.messages for call in calls_of(message) if call.name in own]
+    return {
+        call.name
+        for call in calls
+        if call.native is not None and call.native.fragment.get("type") == "builtin_function"
+    }
 
 
 def _told(request: Request, names: NameMap) -> Callable[[str], str]:

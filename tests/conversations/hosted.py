@@ -371,7 +371,12 @@ CASES = (
         "Kimi's search is a call that the client answers with what it was called with",
         kimi(
             user("News?"),
-            calls(call("$web_search:0", "$web_search", {"search_result": {"search_id": "s1"}})),
+            calls(
+                {
+                    **call("$web_search:0", "$web_search", {"search_result": {"search_id": "s1"}}),
+                    "type": "builtin_function",
+                }
+            ),
             tool("$web_search:0", '{"search_result":{"search_id":"s1"}}', name="$web_search"),
             says("Rain."),
             user("More."),

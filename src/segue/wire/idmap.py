@@ -83,7 +83,7 @@ def kimi_scheme() -> IdScheme:
     def make(_call: Named, spelled: str, ordinal: int, salt: int) -> str:
         return f"functions.{spelled}:{ordinal + salt}"
 
-    return IdScheme("kimi", r"(?:functions\.)?[a-zA-Z0-9_-]+:\d+", make, counts=True)
+    return IdScheme("kimi", r"(?:functions\.)?\$?[a-zA-Z0-9_-]+:\d+", make, counts=True)
 
 
 def mistral_scheme(*, lawful: str = r"[a-zA-Z0-9]{9}") -> IdScheme:

@@ -91,7 +91,8 @@ def _parse_tool(entry: JsonObject, dialect: ChatDialect) -> Tool:
     if not isinstance(kind, str):
         raise InputError("a tool's type must be a string", path="type")
     if kind not in ("function", "custom"):
-        return Tool(kind, kind="hosted", native=Native(dialect.name, entry))
+        named = string_or_none((object_or_none(entry.get("function")) or {}).get("name"))
+        return Tool(named or kind, kind="hosted", native=Native(dialect.name, entry))
     # A flat declaration is another API's form, clear enough to be read.
     flat = entry.get(kind) is None and isinstance(entry.get("name"), str)
     detail = entry if flat else object_of(entry.get(kind), kind)
