@@ -13,7 +13,8 @@ Made by `make catalogue` from the catalogue; `segue formats --types` prints the 
 
 *Identity* is what the type knows of a call's identity: `natural` (a call id), `nullable` (one that may be missing),
 `conflated` (the item's own id, which serves as one), `absent` (none). Last comes what it becomes under the default
-policy: on its own API, where there is a wire for it, **itself**; on all others what is named here.
+policy: on its own API, where there is a wire for it, **itself**; on all others what is named here, and so in requests
+what is itself in replies only.
 """
 
 
@@ -31,9 +32,9 @@ def page() -> str:
 
 
 def _cells(row: TypeRow) -> str:
-    home = [name for name in WIRES if row.on[name] == "itself"]
-    (abroad,) = {becoming for becoming in row.on.values() if becoming != "itself"}
-    own = f"itself on `{home[0]}`" if home else "–"
+    home = [name for name in WIRES if row.on[name].startswith("itself")]
+    (abroad,) = {becoming for becoming in row.on.values() if not becoming.startswith("itself")}
+    own = f"{row.on[home[0]]} on `{home[0]}`" if home else "–"
     return _line(f"`{row.wire_type}`", row.surface, row.role, row.family, row.identity, own, abroad)
 
 

@@ -11,9 +11,11 @@ from msgspec import UNSET
 
 import segue
 from segue.canonical.blocks import Block, Media, Opaque, Text, ToolCall, ToolResponse
+from segue.wire.catalog.becoming import type_rows
 from segue.wire.registry import WIRES
 from tests.catalog.originals import Sample, samples
 
+ROWS = {(row.provider, row.wire_type): row for row in type_rows()}
 every_sample = pytest.mark.parametrize("sample", samples(), ids=str)
 every_wire = pytest.mark.parametrize("target", WIRES)
 
@@ -83,7 +85,7 @@ def test_a_conversation_with_it_is_lawful_and_loses_no_word(sample: Sample, targ
     verdict = segue.check(out.data, target)
     assert verdict, list(verdict)
     said = _said(out.body)
-    for block in blocks:
+    for block in blocks if ROWS[sample.provider, sample.wire_type].on[target] != "itself" else ():
         for word in _words(block):
             assert all(line in said for line in _lines(word)), f"{word!r} is lost"
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, note
+from hypothesis import assume, given, note
 from hypothesis import strategies as st
 
 import segue
@@ -103,6 +103,7 @@ def test_a_conversation_comes_home(case: Case) -> None:
 @given(data=st.data())
 def test_a_story_comes_home(source: str, data: st.DataObject) -> None:
     story = data.draw(stories())
+    assume(source != "gemini" or not story.blurs_when_joined())
     body = spell(story, source, data.draw(st.sampled_from((None, *source_models(story, source)))))
     note(f"body: {checks.dumped(body)}")
     home = travelled(body, source, note)

@@ -28,7 +28,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from segue.canonical.blocks import Block, Message, Text, ToolCall, ToolResponse, calls_of
+from segue.canonical.blocks import Block, Message, Text, ToolCall, ToolResponse, calls_of, responses_of
 from segue.canonical.ids import hashed_tool_id, is_canonical, reply_key, turn_key
 
 __all__ = ["Pairer", "pair", "same_content"]
@@ -112,12 +112,14 @@ class Pairer:
     """Gives calls and results their canonical ids, message by message.
 
     `borne` are the names that calls further on will bear: with it a result that stands before its call is told from
-    one whose id nobody bears.
+    one whose id nobody bears. `claimed` are the names that results bear, one for each: what was meant for a call goes
+    before what only stands in its place.
     """
 
-    def __init__(self, *, positional: bool = False, borne: Iterable[_Name] = ()) -> None:
+    def __init__(self, *, positional: bool = False, borne: Iterable[_Name] = (), claimed: Iterable[_Name] = ()) -> None:
         self._positional = positional
         self._borne = frozenset(borne)
+        self._claims = Counter(claimed)
         self._newest_bearing: dict[_Name, _Turn] = {}
         self._turns: list[_Turn] = []
         self._open_turns: list[_Turn] = []
@@ -197,6 +199,7 @@ class Pairer:
             return self._answer(self._slots[response.call_id], response)
         name = _name(response)
         if name in self._newest_bearing:
+            self._claims[name] -= 1
             turn = self._newest_bearing[name]
             return self._answer(turn.waiting(name) or turn.bearing[name][-1], response)
         if name in self._borne:
@@ -214,6 +217,8 @@ class Pairer:
         found = turn.waiting_at(hosted=response.hosted, without_id=True, tool=tool)
         if found is None and (response.origin.raw_id is None or self._positional):
             found = turn.waiting_at(hosted=response.hosted, without_id=False, tool=tool)
+            if found is not None and self._claims[_name(found.call)] > 0:
+                return None
         return found
 
     def _is_misnamed(self, response: ToolResponse) -> bool:
@@ -231,7 +236,7 @@ class Pairer:
             return self._resolve(response)
         slot = turn.waiting_at(hosted=False, without_id=True, tool=None)
         slot = slot or turn.waiting_at(hosted=False, without_id=False, tool=None)
-        if slot is None:
+        if slot is None or self._claims[_name(slot.call)] > 0:
             return self._resolve(response)
         answered, key = self._answer(slot, response)
         return msgspec.structs.replace(answered, name=slot.call.name), key
@@ -304,7 +309,8 @@ def _could_repeat(response: ToolResponse, slot: _Slot) -> bool:
 def pair(messages: Sequence[Message], *, positional: bool = False) -> tuple[Message, ...]:
     """All messages of a body with their ids."""
     borne = {_name(call) for message in messages for call in calls_of(message) if _is_named(call)}
-    pairer = Pairer(positional=positional, borne=borne)
+    claimed = [_name(result) for message in messages for result in responses_of(message) if result.origin.raw_id]
+    pairer = Pairer(positional=positional, borne=borne, claimed=claimed if positional else ())
     fed = [pairer.feed(message) for message in messages]
     return tuple(pairer.settle(message) for message in fed)
 

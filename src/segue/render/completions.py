@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import msgspec
 
@@ -156,10 +156,16 @@ def complete(draft: Draft) -> Draft:
             for call in client_calls(draft, message)
             if call.id not in answered and (call.awaited or not draft.goes_back(call))
         ]
-        if not missing or (draft.policy.pending == "keep" and position == last):
+        kept = draft.policy.pending == "keep" and position == last
+        if not missing or (kept and not _leaves_a_gap(draft, message, answered)):
             continue
         messages.append(Message("tool", tuple(_made_up(draft, call) for call in missing), turn_key=message.turn_key))
     return draft.with_messages(messages)
+
+
+def _leaves_a_gap(draft: Draft, message: Message, answered: Collection[str]) -> bool:
+    """Where results go by their place, one that is missing would give the next one's to its call."""
+    return draft.demands.by_position and any(call.id in answered for call in client_calls(draft, message))
 
 
 def _made_up(draft: Draft, call: ToolCall) -> ToolResponse:

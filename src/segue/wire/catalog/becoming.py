@@ -13,11 +13,14 @@ from segue.wire.registry import WIRES
 
 __all__ = ["Becoming", "TypeRow", "type_rows"]
 
-Becoming = Literal["itself", "call", "result", "call and result", "text"]
+Becoming = Literal["itself", "itself in replies", "call", "result", "call and result", "text"]
 
 
 class TypeRow(Struct, frozen=True):
-    """A type, and what it becomes: `itself` where the wire has it, else what can be said there."""
+    """A type, and what it becomes: `itself` where the wire has it, else what can be said there.
+
+    What is itself in replies only is in requests what it is abroad.
+    """
 
     provider: str
     wire_type: str
@@ -36,7 +39,8 @@ def _row(entry: Entry) -> TypeRow:
     inside = SHAPES[entry.provider][entry.wire_type].inside
     home = inside.api if inside is not None else None
     abroad = _abroad(entry)
-    on: dict[str, Becoming] = {name: "itself" if name == home else abroad for name in WIRES}
+    own = "itself in replies" if inside is not None and inside.replies_only else "itself"
+    on: dict[str, Becoming] = {name: own if name == home else abroad for name in WIRES}
     return TypeRow(entry.provider, entry.wire_type, entry.surface, entry.role, entry.family, entry.identity, on)
 
 

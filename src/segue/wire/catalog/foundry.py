@@ -17,6 +17,7 @@ from segue.wire.openai_responses.hosted import HOSTED
 __all__ = ["FOUNDRY"]
 
 _RESPONSES = Inside("azure-foundry", lambda item: {"input": [item]})
+_REPLIES = Inside("azure-foundry", lambda item: {"input": [item]}, replies_only=True)
 _DONE = {"status": "completed"}
 _FAILED = {"status": "failed"}
 
@@ -24,7 +25,7 @@ _FAILED = {"status": "failed"}
 def _pair(kind: str, tool: str | None = None) -> Iterator[tuple[str, Shape]]:
     """A call and its output, which meet on `call_id`. Without `tool` the items name it."""
     name: dict[str, Any] = {"name": "name"} if tool is None else {"tool": tool}
-    ids: dict[str, Any] = {"id": "call_id", "item": "id", "kind": "hosted", "defaults": _DONE, "inside": _RESPONSES}
+    ids: dict[str, Any] = {"id": "call_id", "item": "id", "kind": "hosted", "defaults": _DONE, "inside": _REPLIES}
     yield f"{kind}ToolCall", Shape(**ids, **name, arguments=json_text("arguments"))
     yield (
         f"{kind}ToolCallOutput",
@@ -76,21 +77,21 @@ FOUNDRY: dict[str, Shape] = {
         cancelled=one_of("status", "cancelled"),
         pending=one_of("status", "in_progress"),
         kind="hosted",
-        inside=_RESPONSES,
+        inside=_REPLIES,
     ),
     "OAuthConsentRequestOutputItem": Shape(
         id="id",
         tool="oauth_consent",
         output=members("server_label", "consent_link"),
         kind="hosted",
-        inside=_RESPONSES,
+        inside=_REPLIES,
     ),
     "StructuredOutputsOutputItem": Shape(
         id="id",
         tool="capture_structured_outputs",
         output=values("output"),
         kind="hosted",
-        inside=_RESPONSES,
+        inside=_REPLIES,
     ),
     **AGENTS,
 }

@@ -15,10 +15,14 @@ __all__ = ["Inside", "Shape", "is_true", "one_of"]
 
 
 class Inside(Struct, frozen=True):
-    """The wire that a type is part of, and the body of that wire that holds one payload."""
+    """The wire that a type is part of, and the body of that wire that holds one payload.
+
+    What stands in `replies_only` is refused where it is sent again (AZF-08).
+    """
 
     api: str
     body: Callable[[JsonObject], JsonObject]
+    replies_only: bool = False
 
 
 def _never(_payload: JsonObject) -> bool:
