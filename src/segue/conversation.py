@@ -196,9 +196,12 @@ class Conversation:
 
         Calls get this conversation's ids; results find their calls by raw id, or by name and order.
         """
-        runs = groupby(map(self._at_large, blocks), key=lambda block: speaker or _voice(block))
+
+        def voice_of(block: Block) -> Speaker:
+            return speaker or _voice(block)
+
         added: list[Message] = []
-        for voice, run in runs:
+        for voice, run in groupby(map(self._at_large, blocks), key=voice_of):
             said = tuple(run)
             calls = any(isinstance(block, ToolCall) for block in said)
             added += self._history.add(Message(voice, said, turn_key=self._history.open_turn() if calls else None))

@@ -23,7 +23,7 @@ def answer(text: str) -> dict[str, Any]:
     return {"answer": text}
 
 
-def image(**where: str) -> Media:
+def image(**where: Any) -> Media:
     return Media("image", **where)
 
 

@@ -10,7 +10,7 @@ import segue
 from segue.canonical.blocks import Block, ToolCall, ToolResponse
 from segue.wire.registry import WIRES
 from tests.budget import examples
-from tests.catalog.originals import samples
+from tests.catalog.originals import Sample, samples
 
 from .readers import read
 
@@ -25,7 +25,7 @@ def _conversation(drawn: list[object]) -> tuple[segue.Conversation, list[Block]]
         if isinstance(one, str):
             chat.add_user(one)
             continue
-        assert hasattr(one, "payload")
+        assert isinstance(one, Sample)
         for message in chat.add_blocks(*segue.parse_item(one.payload, one.provider, one.wire_type)):
             added += message.blocks
     return chat, added

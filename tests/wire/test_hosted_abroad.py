@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import segue
+from segue.canonical.blocks import ToolCall
 from segue.conformance import apis
 from segue.wire.registry import WIRES
 from tests.conversations.build import PNG
@@ -168,11 +169,11 @@ def test_results_of_nested_calls_stay_with_them(target: str, policy: str, messag
 
 def test_who_called_is_known_from_the_request() -> None:
     request = WIRES["anthropic"].parse_request({"max_tokens": 9, "messages": OPEN})
-    made = [block for message in request.messages for block in message.blocks if hasattr(block, "arguments")]
+    made = [block for message in request.messages for block in message.blocks if isinstance(block, ToolCall)]
     assert [call.origin.parent for call in made] == [None, "srvtoolu_1", "srvtoolu_1"]
     program = next(ran.body for ran in ALL if ran.name.startswith("program"))
     request = WIRES["openai-responses"].parse_request(program)
-    made = [block for message in request.messages for block in message.blocks if hasattr(block, "arguments")]
+    made = [block for message in request.messages for block in message.blocks if isinstance(block, ToolCall)]
     assert [call.origin.parent for call in made] == [None, "call_p"]
 
 

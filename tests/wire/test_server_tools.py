@@ -383,6 +383,6 @@ def test_odd_declarations_are_read_or_refused(source: str, kind: str, key: str) 
         for target in ("anthropic", "openai-responses", "gemini", "openai-chat"):
             try:
                 out = segue.convert(body(source, tool, **servers), source=source, target=target)
-            except segue.errors.InputError:
+            except segue.InputError:
                 continue
             assert source == target or segue.check(out.body, target)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 from msgspec import Struct
@@ -44,7 +44,7 @@ class Entry(Struct, frozen=True):
 
 @cache
 def entries() -> tuple[Entry, ...]:
-    data = resources.files(__package__).joinpath("types.json").read_bytes()
+    data = resources.files("segue.wire.catalog").joinpath("types.json").read_bytes()
     return msgspec.json.decode(data, type=tuple[Entry, ...])
 
 
@@ -71,9 +71,8 @@ def faults(payload: JsonObject, entry: Entry) -> Iterator[tuple[str, str]]:
     """What keeps the payload from being of this type: the place, and what is wrong there."""
     for key, value in entry.discriminator.items():
         if not _has(payload, key, value):
-            wanted = (
-                "something" if value == "*" else " or ".join(map(str, value if isinstance(value, list) else [value]))
-            )
+            values = cast("list[object]", value) if isinstance(value, list) else [value]
+            wanted = "something" if value == "*" else " or ".join(map(str, values))
             yield key, f"{wanted} was expected"
     inner, root = payload, ""
     if entry.member is not None:
