@@ -198,11 +198,16 @@ def _refused(options: Options, model: Model, extra: JsonObject, report: Report) 
 def _render_config(options: Options, model: Model, extra: JsonObject, refused: set[str], report: Report) -> JsonObject:
     given = {"temperature": options.temperature, "top_p": options.top_p}
     config: JsonObject = {}
-    if options.max_tokens is not None:
+    if options.max_tokens is not None and options.max_tokens < 1:
+        _leave_out("max_tokens", "at least one is demanded", report)
+    elif options.max_tokens is not None:
         config["maxTokens"] = _within(options.max_tokens, _sampling_rules(model).ceiling, "max_tokens", report)
     for name, key in (("temperature", "temperature"), ("top_p", "topP")):
-        if given[name] is not None and name not in refused:
-            config[key] = _within(given[name], 1, name, report)
+        value = given[name]
+        if value is not None and value < 0:
+            _leave_out(name, "it is below zero", report)
+        elif value is not None and name not in refused:
+            config[key] = _within(value, 1, name, report)
     stop = [word for word in options.stop or () if word.strip()]
     if len(stop) < len(options.stop or ()):
         _leave_out("stop", "blank stop sequences are refused", report)

@@ -11,12 +11,14 @@ from typing import Any, Literal, cast, get_args
 import msgspec
 
 from segue.canonical.request import Effort, Options, Reasoning, ResponseFormat, ToolChoice
+from segue.errors import InputError
 from segue.models import Model
 from segue.wire.effort import effort_of
 from segue.wire.fields import (
     JsonObject,
     flag_or_none,
     integer_or_none,
+    kind_of,
     number_or_none,
     object_or_none,
     string_or_none,
@@ -101,7 +103,10 @@ def _parse_allowed(value: object) -> tuple[str, ...] | None:
 
 
 def _parse_reasoning(value: JsonObject | None) -> Reasoning | None:
-    effort: Effort | None = next((known for known in _EFFORTS if known == (value or {}).get("effort")), None)
+    given = (value or {}).get("effort")
+    if given is not None and not isinstance(given, str):
+        raise InputError(f"a string was expected, not {kind_of(given)}", path="reasoning.effort")
+    effort: Effort | None = next((known for known in _EFFORTS if known == given), None)
     return None if effort is None else Reasoning(enabled=False if effort == "none" else None, effort=effort)
 
 
