@@ -17,6 +17,7 @@ from segue.render.demands import TEXTS
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.wire.base import Projection
+from segue.wire.bedrock.forms import REQUEST, hold
 from segue.wire.bedrock.items import CACHE_POINT, apart, marked, own_fragment, parse_content, render_block
 from segue.wire.bedrock.media import name_documents
 from segue.wire.bedrock.options import EXTRA, lawful_options, parse_options, render_options
@@ -42,8 +43,7 @@ _NESTED = ("inferenceConfig", EXTRA, "outputConfig")
 
 
 def parse_request(body: Mapping[str, Any]) -> Request:
-    if "messages" not in body:
-        raise InputError("`messages` is missing", path="messages")
+    hold(dict(body), REQUEST)
     model = string_or_none(body.get("modelId"))
     messages: list[Message] = []
     for index, item in enumerate(list_of(body["messages"], "messages")):
@@ -198,6 +198,9 @@ def _render_at_home(
     projection.report.findings.extend(finding for finding in new.findings if finding not in known.findings)
     said = {"modelId": transcript.model} if transcript.model is not None else {}
     body = laid_over(fragment, {"modelId": request.model}, said)
+    for key in ("modelId", "toolConfig"):
+        if body.get(key) is None:
+            body.pop(key, None)
     for key in _NESTED:
         inner = object_or_none(fragment.get(key)) or {}
         if before.get(key) != after.get(key):
@@ -209,7 +212,8 @@ def _render_at_home(
         if inner != (object_or_none(fragment.get(key)) or {}):
             _put(body, key, inner)
     blank = any(not text.text.strip() for text in transcript.system)
-    if blank or transcript.system != request.system or isinstance(fragment.get("system"), str):
+    mended = "system" in fragment and not isinstance(fragment["system"], list)
+    if blank or mended or transcript.system != request.system:
         _put(body, "system", _render_system(transcript.system))
     _lay_tools(body, tools, before.get("toolChoice"), after.get("toolChoice"))
     body["messages"] = messages

@@ -1,0 +1,118 @@
+"""The forms of a Converse request: what is none of them is named, and they are those of botocore's service model."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import segue
+from segue.wire.bedrock import forms
+from tests import converse
+from tests.conversations.build import PDF, PNG, bedrock, to_converse, tool_spec
+
+_TYPES: dict[object, str] = {
+    "a string": "string",
+    "a boolean": "boolean",
+    "an integer": "integer",
+    "a number": "float",
+    "an object": "structure",
+    "bytes": "blob",
+    forms.Word: "string",
+    forms.Like: "string",
+    forms.Many: "list",
+    forms.Keyed: "map",
+    forms.Record: "structure",
+    forms.Union: "structure",
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"toolConfig": {"tools": [tool_spec(description=5)]}}, "toolConfig.tools[0].toolSpec.description"),
+        ({"toolConfig": {"tools": [{"cachePoint": 5}]}}, "toolConfig.tools[0].cachePoint"),
+        (
+            {"messages": [to_converse({"guardContent": {"text": {"text": "a", "qualifiers": ["x"]}}})]},
+            "messages[0].content[0].guardContent.text.qualifiers[0]",
+        ),
+        ({"messages": [to_converse({"video": {"source": {}}})]}, "messages[0].content[0].video.format"),
+        ({"messages": [to_converse({"document": {"source": {}}})]}, "messages[0].content[0].document.source"),
+        (
+            {"messages": [to_converse({"document": {"source": {"bytes": PDF, "text": "a"}}})]},
+            "messages[0].content[0].document.source",
+        ),
+        ({"messages": [to_converse({"toolUse": {"name": "f", "type": "x"}})]}, "messages[0].content[0].toolUse.type"),
+        (
+            {"messages": [to_converse({"citationsContent": {"citations": [{"location": {"web": {"url": -1}}}]}})]},
+            "messages[0].content[0].citationsContent.citations[0].location.web.url",
+        ),
+        ({"additionalModelRequestFields": ""}, "additionalModelRequestFields"),
+        ({"guardrailConfig": 5}, "guardrailConfig"),
+        ({"requestMetadata": {"team": 5}}, "requestMetadata.team"),
+        ({"inferenceConfig": {"maxTokens": True}}, "inferenceConfig.maxTokens"),
+        ({"inferenceConfig": {"maxTokens": 0}}, "inferenceConfig.maxTokens"),
+        ({"inferenceConfig": {"temperature": 1.5}}, "inferenceConfig.temperature"),
+    ],
+)
+def test_the_place_of_a_wrong_value_is_named(change: dict[str, Any], path: str) -> None:
+    with pytest.raises(segue.InputError) as caught:
+        segue.convert({**bedrock(to_converse("Hi.")), **change}, source="bedrock", target="openai-chat")
+    assert caught.value.path == path
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"messages": [to_converse({"toolUse": {"name": "f", "input": "{}"}})]},
+        {"messages": [to_converse({"toolResult": {"toolUseId": None, "content": "text", "status": None}})]},
+        {"messages": [{"role": "user", "content": "Hi."}, {"role": "user"}], "system": "Be brief."},
+        {"messages": [to_converse({"reasoningContent": {"reasoningText": {"signature": None}}})]},
+        {"messages": [to_converse({"text": "", "cachePoint": {"type": "default"}})], "aNewMember": 5},
+        {"toolConfig": {"tools": [{"toolSpec": {"name": "", "description": ""}}]}},
+    ],
+)
+def test_what_readers_mend_passes(change: dict[str, Any]) -> None:
+    forms.hold({**bedrock(to_converse("Hi.")), **change}, forms.REQUEST)
+
+
+@pytest.mark.parametrize("source", [{"bytes": PNG}, {"bytes": base64.b64decode(PNG)}])
+def test_bytes_are_taken_as_text_and_as_they_are(source: dict[str, Any]) -> None:
+    forms.hold(bedrock(to_converse({"image": {"format": "png", "source": source}})), forms.REQUEST)
+
+
+def test_members_that_are_null_where_none_is_meant() -> None:
+    body = {"messages": [to_converse({"text": "Hi.", "image": None})]}
+    given = {**body, "modelId": None, "system": None, "toolConfig": None}
+    assert segue.repair(given, "bedrock").body == {"messages": [to_converse("Hi.")]}
+
+
+def test_forms_are_those_of_the_service_model() -> None:
+    """What is mended may be missing; nothing else differs."""
+    assert [*_differences(forms.REQUEST, converse.operation().input_shape, "")] == [".tools is unknown"]
+
+
+def _differences(form: Any, shape: Any, path: str) -> Iterator[str]:
+    while isinstance(form, forms.Mended | forms.Sized):
+        form = form.form
+    if form != "anything" and _TYPES[form if isinstance(form, str) else type(form)] != shape.type_name:
+        yield f"{path} is {shape.type_name}"
+    if list(getattr(form, "known", [])) != list(getattr(shape, "enum", [])) and form != "anything":
+        yield f"{path} is one of {shape.enum}"
+    if isinstance(form, forms.Many):
+        yield from _differences(form.each, shape.member, f"{path}[]")
+    if isinstance(form, forms.Keyed):
+        yield from _differences(form.each, shape.value, f"{path}{{}}")
+    if isinstance(form, forms.Record | forms.Union):
+        yield from (f"{path}.{key} is unknown" for key in form.members if key not in shape.members)
+        yield from (f"{path}.{key} is left out" for key in shape.members if key not in form.members)
+        if isinstance(form, forms.Union) > shape.is_tagged_union:
+            yield f"{path} is no union"
+        for key in set(form.members) & set(shape.members):
+            mended = isinstance(form.members[key], forms.Mended) or form.members[key] == "anything"
+            held = key in getattr(form, "needed", ())
+            if key != "messages" and not mended and held != (key in shape.required_members):
+                yield f"{path}.{key} is {'not ' * held}needed"
+            yield from _differences(form.members[key], shape.members[key], f"{path}.{key}")
