@@ -117,7 +117,7 @@ def test_a_stub_beside_a_tool_that_only_another_provider_runs() -> None:
         user("Go."),
         answers(use("toolu_1", "bash", {"command": "ls"})),
         asks(result("toolu_1", "a")),
-        tools=[{"type": "bash_20250124", "name": "bash"}],
+        tools=[{"type": "web_search_20250305", "name": "web_search"}],
     )
     assert [one["toolSpec"]["name"] for one in to(body).body["toolConfig"]["tools"]] == ["unavailable_tool"]
 
