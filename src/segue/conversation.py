@@ -197,6 +197,10 @@ class Conversation:
         Calls get this conversation's ids; results find their calls by raw id, or by name and order.
         """
 
+        for place, block in enumerate(blocks):
+            if not isinstance(block, Block):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise InputError("a block was expected, as `parse_item` gives them", path=f"blocks[{place}]")
+
         def voice_of(block: Block) -> Speaker:
             return speaker or _voice(block)
 

@@ -73,6 +73,11 @@ class Converted:
         """What was said, in canonical form."""
         return self._source.parse_request(read_object(self._given)[0])
 
+    def _asked(self) -> str | None:
+        """The model that the body names: not every API's answer does."""
+        named = self.body.get("model", self.body.get("modelId"))
+        return named if isinstance(named, str) else None
+
     def reply(self, data: Body) -> dict[str, Any]:
         """The target's answer in the source's form: names as the caller declared them, ids unique in its history.
 
@@ -81,6 +86,8 @@ class Converted:
         request, wire = self._request, self._source
         report = Report(target=wire.name)
         reply = parse_reply(self._target, data)
+        if reply.model is None:
+            reply = msgspec.structs.replace(reply, model=self._asked())
         report_unsaid(reply, wire, report)
         if wire.name != self._target.name:
             reply = msgspec.structs.replace(reply, blocks=tuple(heard(asked_in_words(reply.blocks, report), report)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from segue.canonical.blocks import Block, Native, Opaque, Origin, ToolCall, ToolResponse
-from segue.canonical.jsontext import read_object
+from segue.canonical.jsontext import read_object, write_text
 from segue.convert import Body
 from segue.errors import InputError
 from segue.wire.catalog.entry import Entry
@@ -26,15 +26,16 @@ def parse_item(payload: Body, provider: str, wire_type: str | None = None) -> li
     if entry is not None:
         return read(value, entry, SHAPES[provider][entry.wire_type])
     kind = string_or_none(value.get("type")) or next(iter(value), "nothing")
-    said = string_or_none(value.get("text")) or ""
-    return [Opaque(kind, text=said, native=Native(provider, value), origin=Origin(provider, identity="absent"))]
+    said = string_or_none(value.get("text")) or write_text(value)
+    home = PLAIN[provider].api
+    return [Opaque(kind, text=said, native=Native(home, value), origin=Origin(provider, identity="absent"))]
 
 
 def render_item(blocks: Sequence[Block] | Block, provider: str, wire_type: str | None = None) -> dict[str, Any]:
     """The payload that says these blocks: the one they were parsed from, or one written anew."""
-    spoken = list(blocks) if isinstance(blocks, Sequence) else [blocks]
-    if not spoken:
-        raise InputError("there is nothing to render", path="blocks")
+    spoken = [blocks] if isinstance(blocks, Block) else list(blocks or ())
+    if not spoken or not all(isinstance(block, Block) for block in spoken):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError("blocks were expected, as `parse_item` gives them", path="blocks")
     unknown = _uncatalogued(spoken, provider)
     if unknown is not None and wire_type is None:
         return unknown
@@ -44,7 +45,9 @@ def render_item(blocks: Sequence[Block] | Block, provider: str, wire_type: str |
 
 def _uncatalogued(blocks: Sequence[Block], provider: str) -> JsonObject | None:
     native = blocks[0].native
-    if len(blocks) != 1 or not isinstance(blocks[0], Opaque) or native is None or native.api != provider:
+    if len(blocks) != 1 or not isinstance(blocks[0], Opaque) or native is None:
+        return None
+    if blocks[0].origin.provider != provider or blocks[0].origin.wire_type is not None:
         return None
     return dict(native.fragment)
 
@@ -58,5 +61,6 @@ def _entry(blocks: Sequence[Block], provider: str, wire_type: str | None) -> Ent
             return named(provider, origin.wire_type)
     if provider not in PLAIN:
         raise InputError(f"{provider!r} is not a provider; known are {', '.join(PLAIN)}", path="provider")
-    home, call, output = PLAIN[provider]
-    return named(home, call if any(isinstance(block, ToolCall) for block in blocks) else output)
+    plain = PLAIN[provider]
+    called = any(isinstance(block, ToolCall) for block in blocks)
+    return named(plain.provider, plain.call if called else plain.output)

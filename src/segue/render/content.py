@@ -56,7 +56,11 @@ def _is_whole(draft: Draft, block: Block) -> bool:
 
 
 def errors(draft: Draft) -> Draft:
-    """Where the API has no flag for a failed call, its text says so. Made-up results say it already."""
+    """Where the API has no flag for a failed call, its text says so. Made-up results say it already.
+
+    What failed or was ended without a word is said in one everywhere: a flag alone is refused, or tells nothing.
+    """
+    draft = _with_words(draft)
     if draft.demands.error_flag or not any(
         isinstance(block, ToolResponse) and block.error for message in draft.messages for block in message.blocks
     ):
@@ -74,6 +78,27 @@ def errors(draft: Draft) -> Draft:
         others = rest if isinstance(first, Text) else [first, *rest]
         said = Text(error_text(label))
         return [edited(block, content=(said, *others), structured=msgspec.UNSET, error=False)]
+
+    return draft.map_blocks(told)
+
+
+def _with_words(draft: Draft) -> Draft:
+    def is_mute(block: Block) -> TypeGuard[ToolResponse]:
+        if not isinstance(block, ToolResponse) or not (block.error or block.outcome is not None):
+            return False
+        return not block.content and block.structured is msgspec.UNSET
+
+    if not any(is_mute(block) for message in draft.messages for block in message.blocks):
+        return draft
+
+    def told(_message: Message, block: Block) -> list[Block]:
+        intact = block.native is not None and block.native.intact and draft.at_home(block)
+        if not is_mute(block) or intact:
+            return [block]
+        ends = {"cancelled": TEXTS.cancelled, "interrupted": TEXTS.interrupted}
+        said = ends[block.outcome] if block.outcome is not None else TEXTS.failed
+        draft.report.add("inserted", f"{said}, for it ended without a word", call_id=block.call_id, subject=block.name)
+        return [edited(block, content=(Text(said),))]
 
     return draft.map_blocks(told)
 

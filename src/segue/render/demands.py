@@ -159,6 +159,7 @@ class TEXTS:
 
     interrupted = "[interrupted: no result was recorded]"
     cancelled = "[cancelled before it finished]"
+    failed = "[failed without a message]"
     error = "[error] {content}"
     compressed = "[result removed to save space]"
     orphan = "[result of {tool}; its call is no longer part of this conversation]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from segue.errors import InputError
 from segue.wire.catalog.anthropic import ANTHROPIC
@@ -25,14 +26,24 @@ SHAPES: Mapping[str, Mapping[str, Shape]] = {
     "mistral": MISTRAL,
     "bedrock": BEDROCK,
 }
-# The types that say any call and any output of a provider's, for blocks that came from elsewhere.
-PLAIN: Mapping[str, tuple[str, str, str]] = {
-    "openai": ("openai", "FunctionToolCall", "FunctionToolCallOutput"),
-    "azure-foundry": ("openai", "FunctionToolCall", "FunctionToolCallOutput"),
-    "anthropic": ("anthropic", "ResponseToolUseBlock", "RequestToolResultBlock"),
-    "gemini": ("gemini", "FunctionCall", "FunctionResponse"),
-    "mistral": ("mistral", "ToolCall", "ToolMessage"),
-    "bedrock": ("bedrock", "ToolUse", "ToolResult"),
+
+
+class Plain(NamedTuple):
+    """A provider's wire, and the types there that say any call and any output."""
+
+    api: str
+    provider: str
+    call: str
+    output: str
+
+
+PLAIN: Mapping[str, Plain] = {
+    "openai": Plain("openai-responses", "openai", "FunctionToolCall", "FunctionToolCallOutput"),
+    "azure-foundry": Plain("azure-foundry", "openai", "FunctionToolCall", "FunctionToolCallOutput"),
+    "anthropic": Plain("anthropic", "anthropic", "ResponseToolUseBlock", "RequestToolResultBlock"),
+    "gemini": Plain("gemini", "gemini", "FunctionCall", "FunctionResponse"),
+    "mistral": Plain("mistral", "mistral", "ToolCall", "ToolMessage"),
+    "bedrock": Plain("bedrock", "bedrock", "ToolUse", "ToolResult"),
 }
 
 

@@ -36,6 +36,7 @@ def write(blocks: Sequence[Block], entry: Entry, shape: Shape) -> JsonObject:
     spoken = [block for block in blocks if isinstance(block, Spoken) and _has_words(block, shape)]
     if own is not None and (shape.many is None or len(at(own, shape.many)) == len(spoken)):
         return own
+    _refuse_more_than_it_holds(spoken, entry, shape)
     if not spoken:
         raise InputError(f"{entry.wire_type} is written from a call or a response; there is none", path="blocks")
     if shape.many is None:
@@ -46,6 +47,13 @@ def write(blocks: Sequence[Block], entry: Entry, shape: Shape) -> JsonObject:
         payload = put(_begun(entry, shape), shape.many, [_written([block], {}, entry, shape) for block in spoken])
     check(payload, entry)
     return payload
+
+
+def _refuse_more_than_it_holds(spoken: Sequence[Spoken], entry: Entry, shape: Shape) -> None:
+    """A call and its result are two payloads, unless the type is both."""
+    call, result = (any(isinstance(block, kind) for block in spoken) for kind in (ToolCall, ToolResponse))
+    if (result and entry.role == "call" and shape.output is None) or (call and entry.role == "output"):
+        raise InputError(f"{entry.wire_type} is a {entry.role}: render calls and results one by one", path="blocks")
 
 
 def _has_words(block: Spoken, shape: Shape) -> bool:

@@ -103,9 +103,11 @@ def _parse_allowed(value: object) -> tuple[str, ...] | None:
 
 
 def _parse_reasoning(value: JsonObject | None) -> Reasoning | None:
+    for key in ("effort", "summary", "generate_summary"):
+        told = (value or {}).get(key)
+        if told is not None and not isinstance(told, str):
+            raise InputError(f"a string was expected, not {kind_of(told)}", path=f"reasoning.{key}")
     given = (value or {}).get("effort")
-    if given is not None and not isinstance(given, str):
-        raise InputError(f"a string was expected, not {kind_of(given)}", path="reasoning.effort")
     effort: Effort | None = next((known for known in _EFFORTS if known == given), None)
     return None if effort is None else Reasoning(enabled=False if effort == "none" else None, effort=effort)
 

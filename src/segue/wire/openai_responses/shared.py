@@ -135,7 +135,7 @@ class Reading(Struct):
         # The one id of an output of the local shell is that of its call.
         if item_id is None or kind == "local_shell_call_output":
             return True
-        if not self.dialect.lawful_id(kind, item_id) or item_id in self.seen:
+        if not isinstance(item_id, str) or not self.dialect.lawful_id(kind, item_id) or item_id in self.seen:
             return False
         self.seen.add(item_id)
         return True

@@ -1,0 +1,68 @@
+"""What a careless caller hands to items and conversations: an error that names the place, and nothing lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import segue
+
+MCP = {"type": "mcp_call", "id": "m", "server_label": "s", "name": "n", "arguments": "{}", "output": "o"}
+UNKNOWN = {"type": "wibble", "x": "kept"}
+
+
+@pytest.mark.parametrize(
+    ("call", "path"),
+    [
+        (lambda: segue.render_item("x", "openai"), "blocks"),  # pyright: ignore[reportArgumentType]
+        (lambda: segue.render_item([], "openai"), "blocks"),
+        (lambda: segue.render_item(segue.parse_item(MCP, "openai"), "anthropic"), "blocks"),
+        (lambda: segue.render_item(segue.parse_item(MCP, "openai"), "nobody"), "provider"),
+        (lambda: segue.parse_item(MCP, "nobody"), "provider"),
+        (lambda: segue.parse_item(MCP, "openai", "NoSuchType"), "wire_type"),
+        (lambda: segue.Conversation().add_blocks([1]), "blocks[0]"),  # pyright: ignore[reportArgumentType]
+    ],
+)
+def test_the_place_is_named(call: Callable[[], Any], path: str) -> None:
+    with pytest.raises(segue.InputError) as raised:
+        call()
+    assert raised.value.path == path
+
+
+def test_a_type_that_nobody_knows_goes_home_whole_and_is_told_abroad() -> None:
+    blocks = segue.parse_item(UNKNOWN, "openai")
+    assert segue.render_item(blocks, "openai") == UNKNOWN
+    chat = segue.Conversation()
+    chat.add_user("Go on.")
+    chat.add_blocks(*blocks)
+    chat.add_user("And now?")
+    assert UNKNOWN in chat.render("openai-responses").body["input"]
+    assert "kept" in chat.render("anthropic").data.decode()
+
+
+def test_an_id_that_is_no_text_is_no_id() -> None:
+    body = {"input": [{"type": "memory_search_call", "id": [1], "results": None}]}
+    assert segue.check(segue.convert(body, source="azure-foundry", target="anthropic").body, "anthropic")
+
+
+@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "gemini"])
+def test_what_failed_without_a_word_is_said(target: str) -> None:
+    failed = {"toolResult": {"toolUseId": "a", "content": [], "status": "error"}}
+    messages = [
+        {"role": "user", "content": [{"text": "Go."}]},
+        {"role": "assistant", "content": [{"toolUse": {"toolUseId": "a", "name": "f", "input": {}}}]},
+        {"role": "user", "content": [failed]},
+    ]
+    made = segue.convert({"messages": messages}, source="bedrock", target=target)
+    assert "[failed without a message]" in made.data.decode()
+    assert made.report.of("inserted")
+
+
+def test_an_answer_has_the_model_that_was_asked() -> None:
+    model = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
+    body = {"messages": [{"role": "user", "content": "Go."}]}
+    made = segue.convert(body, source="openai-chat", target="bedrock", model=model)
+    message = {"role": "assistant", "content": [{"text": "Done."}]}
+    assert made.reply({"output": {"message": message}, "stopReason": "end_turn"})["model"] == model
