@@ -209,7 +209,8 @@ def test_an_empty_error_says_so() -> None:
     """«cannot be empty when status value is error»"""
     body = bedrock(to_converse("Go."), by_converse(tool_use("t")), to_converse(tool_result("t", status="error")))
     _, _, (_, (answer,)) = messages_of(home(body))
-    assert answer["toolResult"] == {"toolUseId": "t", "content": [{"text": "[failed without a message]"}], "status": "error"}
+    said = [{"text": "[failed without a message]"}]
+    assert answer["toolResult"] == {"toolUseId": "t", "content": said, "status": "error"}
 
 
 def test_arguments_are_objects_and_content_is_a_list() -> None:
