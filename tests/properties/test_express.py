@@ -157,7 +157,8 @@ def test_the_lane_says_what_the_long_way_says(source: str, target: str) -> None:
 
     run()
     # Of few examples no share can be told; tests/test_transcripts.py holds each pair to the lane.
-    assert taken.total() < 200 or taken[True] > taken[False] / 10, "the lane is hardly ever taken"
+    few = taken.total() < 200 or WIRES[source].lane is None or WIRES[target].lane is None
+    assert few or taken[True] > taken[False] / 10, "the lane is hardly ever taken"
 
 
 @pytest.mark.parametrize("source", sorted(SPELLINGS))
