@@ -13,7 +13,7 @@ import msgspec
 
 from segue.canonical.blocks import Block, Media, Message, Opaque, Text, ToolCall, ToolResponse, calls_of, responses_of
 from segue.canonical.request import Request, Tool
-from segue.errors import InputError
+from segue.errors import InputError, text_argument
 from segue.models import identify
 from segue.render.demands import Policy
 from segue.render.passes import render
@@ -93,6 +93,7 @@ def carry(value: Mapping[str, Any], asked: Asked, *, surrogates: int = 0) -> Car
     other = speaks_against(value, source.name)
     if other is not None:
         raise InputError(f"this is a body of {other}, not of {source.name}")
+    text_argument(value.get("model"), "model", needed=False)
     request = source.parse_request(value)
     report = Report(target=target.name)
     if surrogates:

@@ -387,9 +387,11 @@ def _is_odd(body: Body, api: str) -> bool:
     """Whether a body holds what its judge takes and no output has."""
     # «requires the last turn in the conversation to be a user message»: which models do, the rulebook does not say.
     begun = api == "bedrock" and body["messages"][-1]["role"] == "assistant"
+    # Where no model is named, ids are held to what the default one takes.
+    foreign = api == "bedrock" and not body.get("modelId") and re.search(r'"toolUseId": "[^"]*[.:]', dumped(body))
     # AZF-06: Foundry takes the reasoning of the newest turn, and gets none: it would be taken away a turn later.
     thinks = api == "azure-foundry" and any(item.get("type") == "reasoning" for item in said(body))
-    return begun or thinks or _answered_twice(body)
+    return bool(begun or foreign or thinks or _answered_twice(body))
 
 
 def _answered_twice(body: Body) -> bool:

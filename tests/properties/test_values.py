@@ -11,13 +11,12 @@ import pytest
 
 import segue
 from segue.conformance import judge
-from tests.budget import SOAK
 from tests.conversations.build import Case
 from tests.conversations.table import CASES
 
 VALUES: tuple[Any, ...] = (None, 5, -1, True, "", [], {}, "x")
 TARGETS = tuple(row.name for row in segue.formats())
-EACH = 2000 if SOAK else 100
+EACH = 100
 """How many places are tried in the bodies of one API."""
 
 Path = tuple[str | int, ...]

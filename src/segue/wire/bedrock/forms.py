@@ -331,12 +331,17 @@ def _hold_members(value: JsonObject, form: Keyed | Record | Union, path: str) ->
         if not said:
             raise InputError(f"one of {', '.join(members)} was expected", path=path)
         known = [key for key in said if key in members]
+        if not known and ".content[" not in path:
+            # What a block of a message is may be newer than this table; it is told in words.
+            raise InputError(f"one of {', '.join(members)} was expected", path=_under(path, said[0]))
         if len(known) > 1 and not form.several:
             raise InputError(f"one member was expected, not {', '.join(known)}", path=path)
         value = {key: value[key] for key in said}
     for key, member in value.items():
         if key in members:
             hold(member, members[key], _under(path, key))
+        elif path and isinstance(form, Record) and members:
+            raise InputError(f"there is no such member; there are {', '.join(members)}", path=_under(path, key))
 
 
 def _is_plain(value: object, form: Plain) -> bool:

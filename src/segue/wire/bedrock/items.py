@@ -127,7 +127,8 @@ def _parse_item(
         made.append(block)
     if not known and CACHE_POINT not in members:
         kind = next(iter(members))
-        made.append(Opaque(kind, text=_told(members[kind]), native=Native(API, item)))
+        # BED-09: the list of what a block can be is closed.
+        made.append(Opaque(kind, text=_told(members[kind]), native=Native(API, item, intact=False)))
     return made, len(item) == 1
 
 

@@ -66,7 +66,7 @@ def parse_options(body: Mapping[str, Any], dialect: ResponsesDialect) -> Options
         top_p=number_or_none(body.get("top_p")),
         tool_choice=_parse_choice(body.get("tool_choice")),
         parallel=flag_or_none(body.get("parallel_tool_calls")),
-        reasoning=_parse_reasoning(object_or_none(body.get("reasoning"))),
+        reasoning=_parse_reasoning(object_or_none(body.get("reasoning")), dialect),
         response_format=_parse_format(object_or_none((object_or_none(body.get("text")) or {}).get("format"))),
         stream=flag_or_none(body.get("stream")),
         user=string_or_none(body.get("safety_identifier")) or string_or_none(body.get("user")),
@@ -102,13 +102,16 @@ def _parse_allowed(value: object) -> tuple[str, ...] | None:
     return tuple(name for entry in entries if (name := _chosen(entry))) or None
 
 
-def _parse_reasoning(value: JsonObject | None) -> Reasoning | None:
+def _parse_reasoning(value: JsonObject | None, dialect: ResponsesDialect) -> Reasoning | None:
     for key in ("effort", "summary", "generate_summary"):
         told = (value or {}).get(key)
         if told is not None and not isinstance(told, str):
             raise InputError(f"a string was expected, not {kind_of(told)}", path=f"reasoning.{key}")
     given = (value or {}).get("effort")
     effort: Effort | None = next((known for known in _EFFORTS if known == given), None)
+    if given is not None and effort is None and not dialect.kindred:
+        # AZF-03: the list of words is closed there.
+        raise InputError(f"{given!r} is no effort; there are {', '.join(_EFFORTS)}", path="reasoning.effort")
     return None if effort is None else Reasoning(enabled=False if effort == "none" else None, effort=effort)
 
 
