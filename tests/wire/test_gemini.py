@@ -685,7 +685,7 @@ def test_results_as_others_read_them(given: Any, text: str, error: bool):
         ({"content": '{"a": 1}'}, {"output": '{"a": 1}'}),
         ({"content": ""}, {"output": ""}),
         ({}, {}),
-        ({"is_error": True}, {"error": ""}),
+        ({"is_error": True}, {"error": "[failed without a message]"}),
         ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, {"output": "a\nb"}),
     ],
 )
