@@ -169,7 +169,7 @@ class ToolCall(Struct, frozen=True, gc=False, tag="tool_call"):
 
     Kinds: `function` (arguments by schema), `custom` (free text, held in `arguments`), `hosted` (run by the provider).
     `awaited` is False where the history may lawfully lack the result: the tool runs on by itself, or the provider
-    holds what came back.
+    holds what came back. A `broken` call was cut off while it was told: it is evidence, and never to be run.
     """
 
     name: str
@@ -181,6 +181,7 @@ class ToolCall(Struct, frozen=True, gc=False, tag="tool_call"):
     native: Native | None = None
     extra: Mapping[str, Any] | None = None
     awaited: bool = True
+    broken: bool = False
 
     def respond(
         self,

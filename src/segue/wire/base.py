@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from segue.canonical.request import Reply, Request
 from segue.models import Model
@@ -17,6 +17,9 @@ from segue.render.transcript import Transcript
 from segue.wire.idmap import IdMap, IdScheme
 from segue.wire.lane import Lane
 from segue.wire.names import NameMap, NameRule
+
+if TYPE_CHECKING:
+    from segue.wire.stream import StreamParser, StreamRenderer
 
 __all__ = ["ApiError", "Fetch", "Projection", "Wire"]
 
@@ -63,6 +66,11 @@ class Wire:
     render_request: Callable[[Transcript, Projection], JsonObject]
     parse_reply: Callable[[Mapping[str, Any]], Reply]
     render_reply: Callable[[Reply, Projection], JsonObject]
+    open_stream: Callable[[str], StreamParser]
+    """A parser for the stream of one reply; the calls in it get their canonical ids by this turn key."""
+    stream_renderer: Callable[[Projection, str | None, Request | None], StreamRenderer]
+    """What writes the events of one reply down: how ids and names are spelled, the model where the reply names none,
+    and what the client asked for, where that is known."""
     parse_error: Callable[[int, Mapping[str, Any]], ApiError]
     render_error: Callable[[ApiError], JsonObject]
     body_keys: frozenset[str]

@@ -96,6 +96,7 @@ GEMINI = Wire(
     render_request=render_request,
     parse_reply=parse_reply,
     render_reply=render_reply,
+    open_stream=None, stream_renderer=None,
     parse_error=parse_error,
     render_error=render_error,
     body_keys=BODY_KEYS,

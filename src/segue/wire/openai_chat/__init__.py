@@ -14,7 +14,9 @@ from segue.wire.openai_chat.dialect import ChatDialect
 from segue.wire.openai_chat.plain import chat_lane
 from segue.wire.openai_chat.reply import parse_reply, render_flat_error, render_reply
 from segue.wire.openai_chat.request import body_keys, item_keys, parse_request, render_request
+from segue.wire.openai_chat.stream import ChatReader, ChatRenderer
 from segue.wire.schema.rules import OPENAI, OPENAI_STRICT
+from segue.wire.stream import StreamParser
 
 __all__ = ["OPENAI_CHAT", "OPENAI_DIALECT", "ChatDialect", "make_wire"]
 
@@ -35,6 +37,8 @@ def make_wire(dialect: ChatDialect) -> Wire:
         render_request=partial(render_request, dialect=dialect),
         parse_reply=partial(parse_reply, dialect=dialect),
         render_reply=partial(render_reply, dialect=dialect),
+        open_stream=lambda turn_key: StreamParser(ChatReader(turn_key, dialect)),
+        stream_renderer=lambda projection, model, asked: ChatRenderer(projection, dialect, model, asked),
         parse_error=parse_error,
         render_error=render_flat_error if dialect.flat_errors else render_error,
         body_keys=body_keys(dialect),

@@ -114,6 +114,10 @@ class ChatDialect(Struct, frozen=True):
     """Whether `chat_template_kwargs` may switch thinking on."""
     sealed_reasoning: bool = False
     """Whether encrypted reasoning stands in `reasoning_details`, one entry a message, of its first call."""
+    streamed_calls: bool = True
+    """Whether the arguments of a call are streamed in pieces; if not, each call comes whole."""
+    usage_at_end: bool = False
+    """Whether a stream tells usage in its last chunk, asked or not."""
     error_finish: str | None = None
     """The reason to stop of a reply that broke off, where there is a word for it."""
     flat_errors: bool = False

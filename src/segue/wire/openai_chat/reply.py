@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from segue.canonical.blocks import Block, Native, Text, ToolCall, ToolResponse, edited
@@ -15,7 +15,16 @@ from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling
 from segue.wire.openai_chat.items import MESSAGE_KEYS, parse_assistant, render_assistant, render_assistant_at_home
 from segue.wire.overlay import rewritten
 
-__all__ = ["parse_reply", "render_finish", "render_flat_error", "render_reply", "render_usage"]
+__all__ = [
+    "for_client",
+    "parse_finish",
+    "parse_reply",
+    "parse_usage",
+    "render_finish",
+    "render_flat_error",
+    "render_reply",
+    "render_usage",
+]
 
 _FINISHES: dict[str, Finish] = {
     "stop": "stop",
@@ -111,7 +120,7 @@ def render_reply(reply: Reply, projection: Projection, *, dialect: ChatDialect) 
     home = out.home(reply.native)
     if home is not None and home.intact:
         return _render_at_home(reply, home.fragment, out)
-    message = render_assistant(_for_client(reply, out), out, _REASONING_KEY)
+    message = render_assistant(for_client(reply.blocks, out), out, _REASONING_KEY)
     parts = cast("list[JsonObject]", message["content"]) if isinstance(message["content"], list) else []
     if parts and not any(part["type"] == "thinking" for part in parts):
         # In a reply words are one string.
@@ -152,14 +161,14 @@ def _rewritten_reply(fragment: Mapping[str, Any], body: JsonObject) -> JsonObjec
     return rewritten(fragment, {**anew, "choices": [choice, *others]}, _REPLY_KEYS)
 
 
-def _for_client(reply: Reply, out: Spelling) -> list[Block]:
+def for_client(given: Sequence[Block], out: Spelling) -> list[Block]:
     """Without what a provider ran by itself: the client would take those calls for its own to run.
 
     Words that stood on both sides of a call are one string here, and were never one sentence: a blank line parts them.
     """
     blocks: list[Block] = []
     spoken = parted = False
-    for block in reply.blocks:
+    for block in given:
         if (isinstance(block, ToolCall) and block.kind == "hosted") or isinstance(block, ToolResponse):
             said = f"{block.name or 'a tool'}, which the provider ran, can't be shown here"
             out.report.add("dropped", said, subject=block.name)

@@ -1,0 +1,286 @@
+"""Bytes to the payloads they frame: server-sent events, JSON values one after another, and AWS event streams.
+
+`Frames` finds out by the first bytes which of them it is given, so a server that answers in another way than it was
+asked to is understood all the same. Bytes may be cut anywhere; the cost is linear in what was fed.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+from typing import Protocol, TypeAlias
+
+from segue.errors import RemoteProtocolError
+
+__all__ = ["Frame", "Frames", "event_message", "server_sent"]
+
+Frame: TypeAlias = tuple[str | None, bytes]
+"""The name of an event, where the framing has names, and its payload as it was written."""
+
+_BOM = b"\xef\xbb\xbf"
+_HEAD = b"HTTP/"
+_HEAD_LIMIT = 1 << 20
+
+
+class _Framing(Protocol):
+    def feed(self, data: bytes) -> list[Frame]: ...
+    def close(self) -> list[Frame]: ...
+
+
+class Frames:
+    """Any framing. A recording of `curl -i` may stand before it."""
+
+    def __init__(self) -> None:
+        self._framing: _Framing | None = None
+        self._head = b""
+
+    def feed(self, data: bytes) -> list[Frame]:
+        if self._framing is not None:
+            return self._framing.feed(data)
+        self._head += data
+        return self._begun(ended=False)
+
+    def close(self) -> list[Frame]:
+        """What no end was seen of, and still is whole."""
+        begun = self._begun(ended=True) if self._framing is None else []
+        return begun + self._framing.close() if self._framing is not None else begun
+
+    def _begun(self, *, ended: bool) -> list[Frame]:
+        body = _behind_headers(self._head, ended=ended)
+        if body is None:
+            return []
+        body = body.removeprefix(_BOM).lstrip(b" \t\r\n")
+        if not body or (not ended and (_BOM.startswith(body) or _HEAD.startswith(body))):
+            return []
+        self._framing = _JsonValues() if body[:1] in b"{[" else _EventStream() if body[0] == 0 else _ServerSent()
+        self._head = b""
+        return self._framing.feed(body)
+
+
+def _behind_headers(data: bytes, *, ended: bool) -> bytes | None:
+    """What stands behind the headers of a recorded answer, however many answers came before the real one."""
+    while data.startswith(_HEAD):
+        found = re.search(rb"\r?\n\r?\n", data)
+        if found is None:
+            if len(data) > _HEAD_LIMIT or ended:
+                raise RemoteProtocolError("not a stream: headers without an end")
+            return None
+        data = data[found.end() :]
+    return data
+
+
+# -------------------------------------------------------------------------------------------------- server-sent events
+
+
+class _ServerSent:
+    """Lines end with LF, CR or both; an event ends with an empty line, or with the stream."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._after_cr = False
+        self._name: str | None = None
+        self._data: list[bytes] = []
+
+    def feed(self, data: bytes) -> list[Frame]:
+        if self._after_cr and data.startswith(b"\n"):
+            data = data[1:]
+        if data:
+            self._after_cr = data.endswith(b"\r")
+        if b"\r" in data:
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if b"\n" not in data:
+            if data:
+                self._pieces.append(data)
+            return []
+        if self._pieces:
+            data = b"".join([*self._pieces, data])
+        lines = data.split(b"\n")
+        last = lines.pop()
+        self._pieces = [last] if last else []
+        return self._frames(lines)
+
+    def close(self) -> list[Frame]:
+        line = b"".join(self._pieces)
+        self._pieces = []
+        return self._frames([line, b""] if line else [b""])
+
+    def _frames(self, lines: list[bytes]) -> list[Frame]:
+        frames: list[Frame] = []
+        for line in lines:
+            if not line:
+                if self._data:
+                    frames.append((self._name, self._data[0] if len(self._data) == 1 else b"\n".join(self._data)))
+                    self._data = []
+                self._name = None
+            elif line.startswith(b"data:"):
+                self._data.append(line[6:] if line[5:6] == b" " else line[5:])
+            elif line.startswith(b"event:"):
+                self._name = line[6:].strip().decode("utf-8", "replace")
+        return frames
+
+
+def server_sent(payload: bytes, name: str | None = None) -> bytes:
+    """A payload as an event of its own."""
+    return b"data: %b\n\n" % payload if name is None else b"event: %b\ndata: %b\n\n" % (name.encode(), payload)
+
+
+# ---------------------------------------------------------------------------------------------------------- JSON values
+
+_STRUCTURE = re.compile(rb'["{}\[\]]')
+_QUOTE = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
+
+
+class _JsonValues:
+    """Objects on lines of their own, one after another, or as the items of one list, however they are laid out."""
+
+    def __init__(self) -> None:
+        self._kept: list[bytes] = []
+        self._depth = 0
+        self._in_string = False
+        self._escaped = False
+        self._listed = False
+        self._begun = False
+
+    def feed(self, data: bytes) -> list[Frame]:
+        frames: list[Frame] = []
+        start = position = 0
+        if not self._begun and data:
+            self._begun = True
+            self._listed = data[:1] == b"["
+            start = position = int(self._listed)
+        while position < len(data):
+            if self._in_string:
+                position = self._behind_string(data, position)
+                continue
+            found = _STRUCTURE.search(data, position)
+            if found is None:
+                break
+            position = found.end()
+            sign = found[0]
+            if sign == b'"':
+                self._in_string = True
+            elif sign in b"{[":
+                if self._depth == 0:
+                    start = found.start()
+                    self._kept = []
+                self._depth += 1
+            elif self._depth == 0:
+                # The end of the list, or a stray bracket: there is nothing in it.
+                continue
+            else:
+                self._depth -= 1
+                if self._depth == 0:
+                    frames.append((None, b"".join([*self._kept, data[start:position]])))
+                    self._kept = []
+        if self._depth and start < len(data):
+            self._kept.append(data[start:])
+        return frames
+
+    def _behind_string(self, data: bytes, position: int) -> int:
+        if self._escaped:
+            self._escaped = False
+            position += 1
+        found = _QUOTE.match(data, position)
+        stop = found.end() if found is not None else position
+        if stop < len(data) and data[stop : stop + 1] == b'"':
+            self._in_string = False
+            return stop + 1
+        self._escaped = stop < len(data)
+        return len(data)
+
+    def close(self) -> list[Frame]:
+        """A value without its end is cut off, and says nothing."""
+        return []
+
+
+# ----------------------------------------------------------------------------------------------------- AWS event stream
+
+_PRELUDE = struct.Struct(">III")
+_MESSAGE_LIMIT = 1 << 25
+# How many bytes a header's value has, by its type; two kinds say so themselves.
+_SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
+_BYTES, _STRING = 6, 7
+EXCEPTION = "exception:"
+
+
+class _EventStream:
+    """Messages with headers and check sums. The name of an exception begins with `exception:`."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._held = 0
+        self._wanted = _PRELUDE.size
+
+    def feed(self, data: bytes) -> list[Frame]:
+        self._pieces.append(data)
+        self._held += len(data)
+        if self._held < self._wanted:
+            return []
+        buffer = b"".join(self._pieces)
+        frames: list[Frame] = []
+        position = 0
+        self._wanted = _PRELUDE.size
+        while len(buffer) - position >= _PRELUDE.size:
+            total, headers, check = _PRELUDE.unpack_from(buffer, position)
+            if zlib.crc32(buffer[position : position + 8]) != check or not 16 + headers <= total <= _MESSAGE_LIMIT:
+                raise RemoteProtocolError("not an event stream: the beginning of a message is damaged")
+            if len(buffer) - position < total:
+                self._wanted = total
+                break
+            frames.append(_message(buffer[position : position + total], headers))
+            position += total
+        self._pieces = [buffer[position:]]
+        self._held = len(buffer) - position
+        return frames
+
+    def close(self) -> list[Frame]:
+        return []
+
+
+def _message(message: bytes, headers: int) -> Frame:
+    if zlib.crc32(message[:-4]) != int.from_bytes(message[-4:], "big"):
+        raise RemoteProtocolError("not an event stream: a message is damaged")
+    start = _PRELUDE.size
+    found = _headers(message[start : start + headers])
+    payload = message[start + headers : -4]
+    kind = found.get(":message-type")
+    if kind == "event":
+        return found.get(":event-type"), payload
+    return EXCEPTION + (found.get(":exception-type") or found.get(":error-code") or kind or "error"), payload
+
+
+def _headers(data: bytes) -> dict[str, str]:
+    """The headers that are text."""
+    found: dict[str, str] = {}
+    position = 0
+    try:
+        while position < len(data):
+            size = data[position]
+            name = data[position + 1 : position + 1 + size].decode()
+            position += 1 + size
+            kind = data[position]
+            position += 1
+            if kind in (_BYTES, _STRING):
+                length = int.from_bytes(data[position : position + 2], "big")
+                value = data[position + 2 : position + 2 + length]
+                position += 2 + length
+                if kind == _STRING:
+                    found[name] = value.decode()
+            else:
+                position += _SIZES[kind]
+    except (IndexError, KeyError, UnicodeDecodeError):
+        raise RemoteProtocolError("not an event stream: the headers of a message are damaged") from None
+    return found
+
+
+def event_message(payload: bytes, **headers: str) -> bytes:
+    """A message of an AWS event stream; `event_type` becomes the header `:event-type`."""
+    told = b"".join(
+        bytes([len(name)]) + name + bytes([_STRING]) + len(value).to_bytes(2, "big") + value
+        for name, value in ((f":{key.replace('_', '-')}".encode(), text.encode()) for key, text in headers.items())
+    )
+    total = _PRELUDE.size + len(told) + len(payload) + 4
+    prelude = struct.pack(">II", total, len(told))
+    message = prelude + zlib.crc32(prelude).to_bytes(4, "big") + told + payload
+    return message + zlib.crc32(message).to_bytes(4, "big")

@@ -1,0 +1,254 @@
+"""The calls of a chat stream, put together from deltas however a server numbers, names and repeats them.
+
+By the book (OAI-CHAT-18) an index tells calls apart, and id and name come once. Servers leave the index out or send
+the same one always, repeat, change or omit ids, split names, and send whole calls; what they never do is to go on with
+arguments that are whole already. So a call is known by its index, else by its id, else it is the last one, and a new
+one begins where a name comes and the call at hand can't be meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+from segue.canonical.blocks import Origin, ToolCall
+from segue.canonical.ids import raw_id_or_none
+from segue.canonical.jsontext import parse_argument_text, write_text
+from segue.wire.fields import JsonObject, object_or_none
+from segue.wire.stream import Reader
+
+__all__ = ["CallDeltas"]
+
+# What a server says before it has anything to say: nothing, or the empty beginning of what then comes whole.
+_NOTHING_YET = frozenset({"", "{", "{}", "null"})
+_PLACEHOLDERS = frozenset({"{}", "null"})
+_KNOWN = frozenset({"index", "id", "type", "function", "custom"})
+
+
+class _Slot:
+    """A call that is being told. `text` is what of its arguments was told on, `held` what was not yet."""
+
+    __slots__ = (
+        "call",
+        "custom",
+        "ended",
+        "extra",
+        "held",
+        "index",
+        "kind",
+        "legacy",
+        "name",
+        "place",
+        "raw_id",
+        "text",
+    )
+
+    def __init__(self, index: int | None, *, legacy: bool = False) -> None:
+        self.index = index
+        self.legacy = legacy
+        self.raw_id: str | None = None
+        self.name = ""
+        self.kind: object = None
+        self.custom = False
+        self.extra: JsonObject = {}
+        self.text: list[str] = []
+        self.held = ""
+        self.place: int | None = None
+        self.call: ToolCall | None = None
+        self.ended = False
+
+    def arguments(self) -> str:
+        return "".join([*self.text, self.held])
+
+    def is_whole(self) -> bool:
+        """Whether nothing can be added to the arguments."""
+        return not self.custom and _is_whole(self.arguments())
+
+
+def _is_whole(text: str) -> bool:
+    """Whether this is an object with something in it, to its last bracket."""
+    return text.rstrip().endswith("}") and bool(object_or_none(parse_argument_text(text)[0]))
+
+
+class CallDeltas:
+    def __init__(self, reader: Reader, provider: str) -> None:
+        self._reader = reader
+        self._provider = provider
+        self._slots: list[_Slot] = []
+        self._by_index: dict[int, _Slot] = {}
+        self._by_id: dict[str, _Slot] = {}
+        self.model: str | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._slots)
+
+    # ---------------------------------------------------------------------------------------------------------- taking
+
+    def take(self, entries: object) -> None:
+        """The value of `tool_calls` in one delta."""
+        given = cast("list[object]", entries) if isinstance(entries, list) else [entries]
+        for value in given:
+            if (entry := object_or_none(value)) is not None:
+                self._take(entry)
+
+    def take_legacy(self, entry: JsonObject) -> None:
+        """The value of `function_call`: one call, without an id."""
+        slot = next((slot for slot in self._slots if slot.legacy), None) or self._opened(None, legacy=True)
+        self._add(slot, None, _text(entry.get("name")), _arguments(entry.get("arguments")))
+
+    def _take(self, entry: JsonObject) -> None:
+        custom = object_or_none(entry.get("custom"))
+        detail = custom if custom is not None else object_or_none(entry.get("function")) or {}
+        index, raw_id = _index(entry.get("index")), raw_id_or_none(entry.get("id"))
+        name = _text(detail.get("name"))
+        text = _arguments(detail.get("input" if custom is not None else "arguments"))
+        slot = self._known(index, raw_id, name)
+        if slot is None or _begins(slot, index, raw_id, name, text):
+            if slot is None and not (name or text or raw_id or custom):
+                return
+            slot = self._opened(index)
+        elif raw_id is not None and raw_id == slot.raw_id and name == slot.name and slot.text:
+            # Told again from the beginning: what is new in it is what counts.
+            so_far = slot.arguments()
+            text = text[len(so_far) :] if text.startswith(so_far) and (text == so_far or _is_whole(text)) else text
+        slot.custom = slot.custom or custom is not None
+        slot.kind = slot.kind or entry.get("type")
+        slot.extra.update({key: value for key, value in entry.items() if key not in _KNOWN and value is not None})
+        self._add(slot, raw_id, name, text)
+
+    def _known(self, index: int | None, raw_id: str | None, name: str) -> _Slot | None:
+        """The call that a delta goes on with, as far as numbers and ids can tell."""
+        if index is not None and index in self._by_index:
+            known = self._by_index[index]
+            if raw_id is not None and known.raw_id not in (None, raw_id) and raw_id in self._by_id:
+                return self._by_id[raw_id]
+            return known
+        if raw_id is not None and raw_id in self._by_id:
+            return self._by_id[raw_id]
+        # COMP-24
+        if self._slots and raw_id is None and (index is None or not name):
+            return self._slots[-1]
+        return None
+
+    def _opened(self, index: int | None, *, legacy: bool = False) -> _Slot:
+        for slot in self._slots:
+            self._start(slot)
+            if not slot.ended and slot.is_whole():
+                self._end(slot, ended=True)
+        slot = _Slot(index, legacy=legacy)
+        self._slots.append(slot)
+        if index is not None:
+            self._by_index[index] = slot
+        return slot
+
+    def _add(self, slot: _Slot, raw_id: str | None, name: str, text: str) -> None:
+        if raw_id is not None and slot.raw_id is None and slot.place is None:
+            slot.raw_id = raw_id
+            self._by_id[raw_id] = slot
+        if name and slot.place is None and name != slot.name:
+            # Told in pieces, or again with more.
+            slot.name = name if name.startswith(slot.name) else slot.name + name
+        if not text or slot.ended:
+            return
+        if slot.held.strip() in _PLACEHOLDERS and text.lstrip().startswith("{"):
+            slot.held = ""
+        slot.held += text
+        if slot.held.strip() not in _NOTHING_YET:
+            self._tell(slot)
+
+    # --------------------------------------------------------------------------------------------------------- telling
+
+    def _start(self, slot: _Slot) -> ToolCall:
+        if slot.call is None:
+            identity = "absent" if slot.legacy else "natural" if slot.raw_id else "synthetic"
+            origin = Origin(self._provider, self.model, slot.raw_id, identity=identity)
+            kind = "custom" if slot.custom else "function"
+            slot.call = self._reader.named(ToolCall(slot.name, kind=kind, origin=origin))
+            slot.place = self._reader.start(slot.call)
+        return slot.call
+
+    def _tell(self, slot: _Slot) -> None:
+        self._start(slot)
+        if slot.place is not None and slot.held:
+            self._reader.input(slot.place, slot.held)
+            slot.text.append(slot.held)
+            slot.held = ""
+
+    def _end(self, slot: _Slot, *, ended: bool) -> None:
+        self._tell(slot)
+        slot.ended = True
+        if slot.call is None or slot.place is None:
+            return
+        call, text = slot.call, slot.arguments()
+        arguments, exact = (text, None) if slot.custom else parse_argument_text(text)
+        slot.call = ToolCall(
+            call.name,
+            None if not ended else arguments,
+            call.id,
+            text if not ended else exact,
+            call.kind,
+            call.origin,
+            broken=not ended,
+        )
+        self._reader.end(slot.place, slot.call)
+
+    def end(self, *, finished: bool, full: bool) -> list[ToolCall]:
+        """Ends what is open. `finished` is whether the reply came to its end, `full` whether there was no more room."""
+        for slot in self._slots:
+            if not slot.ended:
+                last = slot is self._slots[-1]
+                cut = not finished or (full and last and parse_argument_text(slot.arguments())[0] in (None, {}))
+                self._end(slot, ended=not cut or slot.is_whole())
+        return [slot.call for slot in self._slots if slot.call is not None]
+
+    def entries(self) -> Iterable[tuple[bool, JsonObject]]:
+        """What an answer at once would hold: whether it is an old `function_call`, and the entry."""
+        for slot in self._slots:
+            text = slot.arguments()
+            if slot.legacy:
+                yield True, {"name": slot.name, "arguments": text}
+                continue
+            key, field = ("custom", "input") if slot.custom else ("function", "arguments")
+            entry: JsonObject = {"id": slot.raw_id} if slot.raw_id is not None else {}
+            kind = slot.kind if isinstance(slot.kind, str) and slot.kind else key
+            yield False, {**entry, "type": kind, key: {"name": slot.name, field: text}, **slot.extra}
+
+
+def _begins(slot: _Slot, index: int | None, raw_id: str | None, name: str, text: str) -> bool:
+    """Whether a delta that names a tool is the beginning of another call than the one that it seems to go on with."""
+    if not name or slot.legacy:
+        return False
+    if slot.name == "" and slot.raw_id in (None, raw_id):
+        return False
+    another_id = raw_id is not None and slot.raw_id is not None and raw_id != slot.raw_id
+    if not slot.arguments():
+        # COMP-06
+        return (another_id and (name != slot.name or not text or _is_whole(text))) or (
+            not another_id and raw_id is None and index is None and name != slot.name and _is_whole(text)
+        )
+    if not slot.is_whole() and slot.arguments().strip() not in _PLACEHOLDERS:
+        return False
+    if another_id:
+        return True
+    if raw_id is not None and raw_id == slot.raw_id:
+        return (index is not None and index != slot.index) or (_is_whole(text) and text != slot.arguments())
+    if slot.arguments().strip() in _PLACEHOLDERS and name == slot.name:
+        return False
+    return bool(text) or name != slot.name
+
+
+def _index(value: object) -> int | None:
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _arguments(value: Any) -> str:
+    """Argument text; an object that stands for it is written down."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else write_text(value)

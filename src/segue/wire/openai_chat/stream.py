@@ -1,0 +1,432 @@
+"""Streams of chat completions: chunks ⇄ events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall
+from segue.canonical.ids import short_hash
+from segue.canonical.jsontext import write
+from segue.canonical.request import Reply, Request, Usage
+from segue.wire.base import ApiError, Projection
+from segue.wire.events import (
+    End,
+    Event,
+    Failed,
+    Finished,
+    InputDelta,
+    Opened,
+    Start,
+    TextDelta,
+    ThinkingDelta,
+    UsageTold,
+    Whole,
+)
+from segue.wire.fields import JsonObject, integer_or_none, object_or_none, string_or_none
+from segue.wire.framing import server_sent
+from segue.wire.openai import parse_error, render_error
+from segue.wire.openai_chat.calls import render_call
+from segue.wire.openai_chat.deltas import CallDeltas
+from segue.wire.openai_chat.dialect import ChatDialect, Spelling
+from segue.wire.openai_chat.items import render_assistant
+from segue.wire.openai_chat.reply import (
+    for_client,
+    parse_reply,
+    render_finish,
+    render_flat_error,
+    render_usage,
+)
+from segue.wire.stream import ENDED_EARLY, Reader, StreamRenderer, cut_off
+
+__all__ = ["ChatReader", "ChatRenderer"]
+
+_ENVELOPE = frozenset({"choices", "usage", "object"})
+_SPOKEN = frozenset({"role", "content", "reasoning_content", "reasoning", "refusal", "tool_calls", "function_call"})
+_REASONING_KEYS = ("reasoning_content", "reasoning")
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+class ChatReader(Reader):
+    """Chunks to events. Of several choices the first is read; the others are counted."""
+
+    def __init__(self, turn_key: str, dialect: ChatDialect) -> None:
+        super().__init__(dialect.provider, turn_key)
+        self._dialect = dialect
+        self._envelope: JsonObject = {}
+        self._message: JsonObject = {"role": "assistant"}
+        self._beside: JsonObject = {}
+        self._logprobs: dict[str, list[Any]] = {}
+        self._calls_told = CallDeltas(self, dialect.provider)
+        self._run: tuple[str, int] | None = None
+        self._content: list[tuple[str, list[str]]] = []
+        self._in_parts = False
+        self._others: set[int] = set()
+        self._usage: object = None
+        self._reason: object = None
+        self._at_once: Reply | None = None
+
+    def read(self, payload: JsonObject, name: str | None) -> None:
+        choices = payload.get("choices")
+        if not isinstance(choices, list):
+            return self._read_beside(payload)
+        if payload.get("usage") is not None:
+            self._usage = payload["usage"]
+        if not self.opened or len(payload) > len(self._envelope) + 1:
+            self._open(payload)
+        for entry in cast("list[object]", choices):
+            choice = object_or_none(entry)
+            if choice is None:
+                continue
+            place = integer_or_none(choice.get("index")) or 0
+            if place:
+                self._others.add(place)
+                continue
+            delta = object_or_none(choice.get("delta"))
+            if delta is None and object_or_none(choice.get("message")) is not None:
+                return self._read_at_once(payload)
+            self._read_choice(choice, delta or {})
+        return None
+
+    def _open(self, payload: JsonObject) -> None:
+        for key, value in payload.items():
+            if key not in _ENVELOPE and value is not None:
+                self._envelope.setdefault(key, value)
+        if payload["choices"] and not self.opened:
+            said = self._envelope
+            model = string_or_none(said.get("model"))
+            self._calls_told.model = model
+            self.open(string_or_none(said.get("id")), model, integer_or_none(said.get("created")), self._native(said))
+
+    def _native(self, fragment: Mapping[str, Any]) -> Native:
+        return Native(self._dialect.name, fragment, intact=False)
+
+    def _read_beside(self, payload: JsonObject) -> None:
+        """A payload without choices: an error, or something that says nothing."""
+        flat = payload.get("object") == "error" or isinstance(payload.get("detail"), list)
+        if flat or payload.get("error"):
+            self.failed = parse_error(0, payload)
+
+    def _read_at_once(self, payload: JsonObject) -> None:
+        if not self.blocks:
+            self.events = [event for event in self.events if not isinstance(event, Opened)]
+            self._at_once = self.tell_at_once(parse_reply(payload, dialect=self._dialect))
+
+    def _read_choice(self, choice: JsonObject, delta: JsonObject) -> None:
+        if choice.get("finish_reason") is not None:
+            self._reason = choice["finish_reason"]
+        # KIM-07
+        if choice.get("usage") is not None:
+            self._usage = choice["usage"]
+        for key in _REASONING_KEYS:
+            text = delta.get(key)
+            if isinstance(text, str) and (text or self._dialect.reasoning_key == key):
+                self._say("thinking", text)
+                self._message[key] = None
+                break
+        content = delta.get("content")
+        if isinstance(content, str):
+            if content:
+                logprobs = choice.get("logprobs")
+                self._say("text", content, self._kept_logprobs(logprobs) if logprobs else None)
+        elif isinstance(content, list):
+            self._read_parts(cast("list[object]", content))
+        if isinstance(refusal := delta.get("refusal"), str) and refusal:
+            self._say("refusal", refusal)
+        if (entries := delta.get("tool_calls")) is not None:
+            self._end_run()
+            self._calls_told.take(entries)
+        if (old := object_or_none(delta.get("function_call"))) is not None:
+            self._end_run()
+            self._calls_told.take_legacy(old)
+        if not _SPOKEN.issuperset(delta):
+            self._keep(delta)
+
+    def _read_parts(self, parts: list[object]) -> None:
+        """Content in parts: words, and reasoning where the vendor has it there."""
+        self._in_parts = True
+        for value in parts:
+            part = object_or_none(value) or {}
+            if isinstance(text := part.get("text"), str):
+                self._say("text", text)
+            elif (thought := part.get("thinking")) is not None:
+                inner = cast("list[object]", thought if isinstance(thought, list) else [thought])
+                for piece in inner:
+                    said = piece if isinstance(piece, str) else (object_or_none(piece) or {}).get("text")
+                    self._say("thinking", said if isinstance(said, str) else "")
+
+    def _keep(self, delta: JsonObject) -> None:
+        """What nobody has a word for: lists grow, texts that are told of one thing are joined, the rest is replaced."""
+        for key, value in delta.items():
+            if key in _SPOKEN or value is None:
+                continue
+            kept = self._beside.get(key)
+            if isinstance(kept, list) and isinstance(value, list):
+                cast("list[Any]", kept).extend(cast("list[Any]", value))
+            else:
+                self._beside[key] = [*cast("list[Any]", value)] if isinstance(value, list) else value
+
+    def _kept_logprobs(self, logprobs: object) -> JsonObject | None:
+        given = object_or_none(logprobs) or {}
+        for key, value in given.items():
+            if isinstance(value, list):
+                self._logprobs.setdefault(key, []).extend(cast("list[Any]", value))
+        return {"logprobs": given} if given else None
+
+    # --------------------------------------------------------------------------------------------------------- telling
+
+    def _say(self, kind: str, text: str, beside: JsonObject | None = None) -> None:
+        run = self._run
+        if run is None or run[0] != kind:
+            self._end_run()
+            block = Thinking(origin=self._origin()) if kind == "thinking" else Text("", refusal=kind == "refusal")
+            run = self._run = (kind, self.start(block))
+            if not self._content or self._content[-1][0] != kind:
+                self._content.append((kind, []))
+        self._content[-1][1].append(text)
+        if kind == "thinking":
+            self.thinking(run[1], text)
+        else:
+            self.text(run[1], text, beside)
+
+    def _origin(self) -> Origin:
+        return Origin(self.provider, string_or_none(self._envelope.get("model")), identity="absent")
+
+    def _end_run(self) -> None:
+        if self._run is None:
+            return
+        kind, index = self._run
+        self._run = None
+        text = self.said(index)
+        block = Thinking(text, origin=self._origin()) if kind == "thinking" else Text(text, refusal=kind == "refusal")
+        self.end(index, block)
+
+    def finish(self) -> Reply:
+        if self._at_once is not None:
+            return self._at_once
+        self._end_run()
+        ended = self._reason is not None or self.done
+        if not ended and self.failed is None:
+            self.failed = ENDED_EARLY
+        finished = ended and self.failed is None
+        calls = self._calls_told.end(finished=finished, full=self._reason == "length")
+        reply = parse_reply(self._body(), dialect=self._dialect)
+        told = iter(calls)
+        blocks = tuple(_same(block, next(told)) if isinstance(block, ToolCall) else block for block in reply.blocks)
+        reply = msgspec.structs.replace(reply, blocks=blocks, others=len(self._others))
+        if self.failed is not None:
+            reply = cut_off(reply, self.failed)
+        self.tell(reply.usage, reply.finish, reply.cause)
+        return reply
+
+    def _body(self) -> JsonObject:
+        """The answer as it would have come at once."""
+        message = {**self._message, **self._beside}
+        runs = [(kind, "".join(texts)) for kind, texts in self._content]
+        told = {kind: _mended("".join(text for run, text in runs if run == kind)) for kind in {run for run, _ in runs}}
+        for key in _REASONING_KEYS:
+            if key in message:
+                message[key] = told.get("thinking", "")
+        if self._in_parts:
+            message["content"] = [_part(kind, _mended(text)) for kind, text in runs if kind != "refusal"]
+        else:
+            message["content"] = told.get("text")
+        if "refusal" in told:
+            message["refusal"] = told["refusal"]
+        entries = list(self._calls_told.entries())
+        if calls := [entry for legacy, entry in entries if not legacy]:
+            message["tool_calls"] = calls
+        for _, old in (pair for pair in entries if pair[0]):
+            message["function_call"] = old
+        choice: JsonObject = {"index": 0, "message": message, "finish_reason": self._reason}
+        if self._logprobs:
+            choice["logprobs"] = self._logprobs
+        body: JsonObject = {**self._envelope, "object": "chat.completion", "choices": [choice]}
+        return body if self._usage is None else {**body, "usage": self._usage}
+
+
+def _same(parsed: ToolCall, told: ToolCall) -> ToolCall:
+    """A call of the body, as it was told: under its id, and broken where it is."""
+    if told.broken:
+        return msgspec.structs.replace(
+            parsed, id=told.id, arguments=None, arguments_text=told.arguments_text, broken=True
+        )
+    return msgspec.structs.replace(parsed, id=told.id)
+
+
+def _part(kind: str, text: str) -> JsonObject:
+    if kind == "thinking":
+        return {"type": "thinking", "thinking": [{"type": "text", "text": text}]}
+    return {"type": "text", "text": text}
+
+
+def _mended(text: str) -> str:
+    """Text with the halves of characters that chunks were cut in put together."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+# ------------------------------------------------------------------------------------------------------------- writing
+
+_TAIL = b',"logprobs":null,"finish_reason":null}]}\n\n'
+
+
+class ChatRenderer(StreamRenderer):
+    """Events to chunks. Usage comes where the client asked for it, or with the end where the vendor always tells it."""
+
+    def __init__(self, projection: Projection, dialect: ChatDialect, model: str | None, asked: Request | None) -> None:
+        super().__init__(projection, model)
+        self._dialect = dialect
+        self._out = Spelling(dialect, projection)
+        self._asked = asked
+        self._head = b""
+        self._envelope: JsonObject = {}
+        self._home = False
+        self._calls: dict[int, int] = {}
+        self._keys: dict[int, tuple[str, str]] = {}
+        self._legacy: set[int] = set()
+        self._held: set[int] = set()
+        self._refusals: set[int] = set()
+        self._parted = self._spoken = False
+        self._usage: Usage | None = None
+
+    def render(self, events: Iterable[Event]) -> bytes:
+        told: list[bytes] = []
+        for event in events:
+            if isinstance(event, TextDelta):
+                told.append(self._text(event))
+            elif isinstance(event, InputDelta):
+                if event.index not in self._held:
+                    told.append(self._chunk(self._input(event)))
+            elif isinstance(event, ThinkingDelta):
+                told.append(self._chunk(self._thought(event.text)))
+            else:
+                told += self._rest(event)
+        return b"".join(told)
+
+    def _rest(self, event: Opened | Start | End | Whole | UsageTold | Finished | Failed) -> Iterable[bytes]:
+        match event:
+            case Opened():
+                yield self._opened(event)
+            case Start():
+                if isinstance(event.block, ToolCall):
+                    yield from self._begun(event.index, event.block)
+                else:
+                    self._note(event)
+            case End():
+                if event.index in self._held and isinstance(event.block, ToolCall):
+                    yield from self._whole_call(event.index, event.block)
+            case Whole():
+                yield from self._whole(event.block)
+            case UsageTold():
+                self._usage = event.usage
+            case Finished():
+                yield from self._finished(event)
+            case Failed():
+                yield server_sent(write(self._error(event.error)))
+
+    def _chunk(self, delta: JsonObject) -> bytes:
+        return self._head + write(delta) + _TAIL
+
+    def _opened(self, event: Opened) -> bytes:
+        self._home = event.native is not None and event.native.api == self._dialect.name
+        around: Mapping[str, Any] = event.native.fragment if self._home and event.native is not None else {}
+        reply_id = event.id if self._home else None
+        self._envelope = {
+            "id": reply_id or "chatcmpl-" + short_hash(f"{event.id}|{event.model}"),
+            "object": "chat.completion.chunk",
+            "created": event.created or 0,
+            "model": event.model or self.model,
+        }
+        self._envelope.update({key: value for key, value in around.items() if key not in self._envelope})
+        self._head = b"data: " + write(self._envelope)[:-1] + b',"choices":[{"index":0,"delta":'
+        return self._chunk({"role": "assistant", "content": ""})
+
+    def _note(self, event: Start) -> None:
+        if isinstance(event.block, Text) and event.block.refusal and self._dialect.refusals:
+            self._refusals.add(event.index)
+        if isinstance(event.block, Thinking):
+            self._parted = True
+
+    def _text(self, event: TextDelta) -> bytes:
+        if event.index in self._refusals:
+            return self._chunk({"refusal": event.text})
+        text = event.text
+        if self._parted:
+            # Words on both sides of something else are one string here, and were never one sentence.
+            text = f"\n\n{text}" if self._spoken and not self._home else text
+            self._parted = False
+        self._spoken = True
+        if event.beside is not None and self._home:
+            choice = {"index": 0, "delta": {"content": text}, **event.beside, "finish_reason": None}
+            return server_sent(write({**self._envelope, "choices": [choice]}))
+        return self._chunk({"content": text})
+
+    def _thought(self, text: str) -> JsonObject:
+        if self._dialect.reasoning_parts:
+            return {"content": [_part("thinking", text)]}
+        return {self._dialect.reasoning_key or "reasoning_content": text}
+
+    def _begun(self, index: int, call: ToolCall) -> Iterable[bytes]:
+        self._parted = True
+        if not self._dialect.streamed_calls or (call.kind == "custom" and not self._dialect.custom_tools):
+            self._held.add(index)
+            return
+        name = self._out.spell(call.name)
+        if self._home and self._dialect.old_calls and call.origin.identity == "absent":
+            self._legacy.add(index)
+            yield self._chunk({"function_call": {"name": name, "arguments": ""}})
+            return
+        place = self._calls[index] = len(self._calls)
+        key, field = self._keys[index] = ("custom", "input") if call.kind == "custom" else ("function", "arguments")
+        entry = {"index": place, "id": self.ids.render(call.id), "type": key, key: {"name": name, field: ""}}
+        yield self._chunk({"tool_calls": [entry]})
+
+    def _input(self, event: InputDelta) -> JsonObject:
+        if event.index in self._legacy:
+            return {"function_call": {"arguments": event.text}}
+        key, field = self._keys[event.index]
+        return {"tool_calls": [{"index": self._calls[event.index], key: {field: event.text}}]}
+
+    def _whole_call(self, index: int, call: ToolCall) -> Iterable[bytes]:
+        if call.broken:
+            self.report.add("dropped", f"the call of {call.name} was cut off: left out", subject=call.name)
+            return
+        place = self._calls[index] = len(self._calls)
+        yield self._chunk({"tool_calls": [{"index": place, **render_call(call, self._out)}]})
+
+    def _whole(self, block: Block) -> Iterable[bytes]:
+        self._parted = True
+        said = render_assistant(for_client([block], self._out), self._out, None)
+        said.pop("role")
+        if said.get("content"):
+            yield self._text(TextDelta(-1, str(said["content"])))
+
+    def _finished(self, event: Finished) -> Iterable[bytes]:
+        reason = render_finish(event.finish, calls=bool(self._calls or self._legacy), broken=self._dialect.error_finish)
+        if self._legacy and reason == "tool_calls":
+            reason = "function_call"
+        choice: JsonObject = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": reason}
+        body: JsonObject = {**self._envelope, "choices": [choice]}
+        usage = None if self._usage is None else render_usage(self._usage)
+        if usage is not None and self._dialect.usage_at_end:
+            body["usage"] = usage
+        yield server_sent(write(body))
+        if usage is not None and not self._dialect.usage_at_end and self._wants_usage():
+            yield server_sent(write({**self._envelope, "choices": [], "usage": usage}))
+        yield server_sent(b"[DONE]")
+
+    def _wants_usage(self) -> bool:
+        """Whether the client asked for it; a client of another kind, or none, is told."""
+        native = self._asked.native if self._asked is not None else None
+        if native is None or native.api != self._dialect.name:
+            return True
+        return bool((object_or_none(native.fragment.get("stream_options")) or {}).get("include_usage"))
+
+    def _error(self, error: ApiError) -> JsonObject:
+        return render_flat_error(error) if self._dialect.flat_errors else render_error(error)

@@ -1,0 +1,296 @@
+"""What the streams of all APIs have in common: bytes in and events out, events in and bytes out. No input or output.
+
+An API's `stream.py` has a `Reader` (payloads to events, and to the body that the API would have sent at once) and a
+`StreamRenderer` (events to payloads).
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall
+from segue.canonical.ids import canonical_tool_id
+from segue.canonical.jsontext import parse_argument_text
+from segue.canonical.request import Finish, Reply, Usage
+from segue.errors import InputError, RemoteProtocolError
+from segue.wire.base import ApiError, JsonObject, Projection
+from segue.wire.events import (
+    End,
+    Event,
+    Failed,
+    Finished,
+    InputDelta,
+    Opened,
+    Start,
+    TextDelta,
+    ThinkingDelta,
+    UsageTold,
+    Whole,
+    events_of,
+)
+from segue.wire.framing import Frames
+
+__all__ = ["ENDED_EARLY", "TURN_KEY", "InOrder", "Reader", "StreamParser", "StreamRenderer", "cut_off", "whole_call"]
+
+TURN_KEY = "turn-0"
+"""The turn key of a stream that is read outside any conversation."""
+ENDED_EARLY = ApiError(0, "the stream ended before the reply did", kind="stream_ended")
+DONE = b"[DONE]"
+
+_decode = msgspec.json.Decoder().decode
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+class Reader(ABC):
+    """Payloads of one reply to events. `calls` are those of the body in its order, with their canonical ids.
+
+    What grows is kept here: `said` gives the text of an open block. Whoever begins a block ends it.
+    """
+
+    def __init__(self, provider: str, turn_key: str) -> None:
+        self.provider = provider
+        self.turn_key = turn_key
+        self.events: list[Event] = []
+        self.opened = False
+        self.failed: ApiError | None = None
+        self.done = False
+        self.blocks = 0
+        self._calls = 0
+        self._pieces: dict[int, list[str]] = {}
+        self._half: dict[int, str] = {}
+        self.halves = False
+
+    # What an API's own reader does.
+
+    @abstractmethod
+    def read(self, payload: JsonObject, name: str | None) -> None:
+        """Takes in one payload; `name` is that of the event where the framing has names."""
+
+    @abstractmethod
+    def finish(self) -> Reply:
+        """Ends what is open, tells usage and finish, and gives the reply: the one that its API would have sent at
+        once, its calls under their canonical ids. A reply that is not at its end is `cut_off`."""
+
+    # What all readers tell it with.
+
+    def open(self, id: str | None, model: str | None, created: int | None = None, native: Native | None = None) -> None:
+        if not self.opened:
+            self.opened = True
+            self.events.append(Opened(id, model, created, native))
+
+    def start(self, block: Text | Thinking | ToolCall) -> int:
+        index, self.blocks = self.blocks, self.blocks + 1
+        self._pieces[index] = []
+        self.events.append(Start(index, block))
+        return index
+
+    def text(self, index: int, text: str, beside: JsonObject | None = None) -> None:
+        text = self._joined(index, text) if self.halves else text
+        if text or beside:
+            self._pieces[index].append(text)
+            self.events.append(TextDelta(index, text, beside))
+
+    def thinking(self, index: int, text: str) -> None:
+        text = self._joined(index, text) if self.halves else text
+        if text:
+            self._pieces[index].append(text)
+            self.events.append(ThinkingDelta(index, text))
+
+    def input(self, index: int, text: str) -> None:
+        text = self._joined(index, text) if self.halves else text
+        if text:
+            self._pieces[index].append(text)
+            self.events.append(InputDelta(index, text))
+
+    def said(self, index: int) -> str:
+        """All that was told of an open block."""
+        pieces = self._pieces[index]
+        if len(pieces) > 1:
+            pieces[:] = ["".join(pieces)]
+        return pieces[0] if pieces else ""
+
+    def end(self, index: int, block: Text | Thinking | ToolCall) -> None:
+        del self._pieces[index]
+        self.events.append(End(index, block))
+
+    def whole(self, block: Block) -> int:
+        index, self.blocks = self.blocks, self.blocks + 1
+        self.events.append(Whole(index, block))
+        return index
+
+    def tell(self, usage: Usage | None, finish: Finish, cause: str | None, stop_sequence: str | None = None) -> None:
+        """The end of a reply; of one that failed, that."""
+        if usage is not None:
+            self.events.append(UsageTold(usage))
+        self.events.append(Failed(self.failed) if self.failed is not None else Finished(finish, cause, stop_sequence))
+
+    def named(self, call: ToolCall) -> ToolCall:
+        """The call under its canonical id: by the turn, and its place among the calls of the turn."""
+        index, self._calls = self._calls, self._calls + 1
+        made = canonical_tool_id(
+            provider=self.provider,
+            raw_id=call.origin.raw_id,
+            tool_name=call.name,
+            turn_key=self.turn_key,
+            call_index=index,
+        )
+        return msgspec.structs.replace(call, id=made)
+
+    def tell_at_once(self, reply: Reply) -> Reply:
+        """A reply that came whole though a stream was expected, told as one."""
+        blocks = tuple(self.named(block) if isinstance(block, ToolCall) else block for block in reply.blocks)
+        reply = msgspec.structs.replace(reply, blocks=blocks)
+        self.opened = True
+        self.events += events_of(reply)
+        return reply
+
+    def _joined(self, index: int, text: str) -> str:
+        """Text with the halves of characters that deltas were cut in put together."""
+        text = self._half.pop(index, "") + text
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            self._half[index] = text[-1]
+            text = text[:-1]
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def cut_off(reply: Reply, error: ApiError) -> Reply:
+    """A reply that did not come to its end."""
+    return msgspec.structs.replace(reply, finish="error", cause=error.message)
+
+
+def whole_call(call: ToolCall, text: str, *, ended: bool) -> ToolCall:
+    """The call with the arguments that were told. One that is not `ended`, or says no JSON, is broken."""
+    if call.kind == "custom":
+        return msgspec.structs.replace(call, arguments=text, broken=not ended)
+    arguments, exact = parse_argument_text(text)
+    broken = not ended or (exact is not None and arguments is None)
+    if broken:
+        return msgspec.structs.replace(call, arguments=None, arguments_text=text, broken=True)
+    return msgspec.structs.replace(call, arguments=arguments, arguments_text=exact)
+
+
+class StreamParser:
+    """Bytes of one reply in, events out; `close` gives the reply. Anything but that is a `RemoteProtocolError`."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._frames = Frames()
+
+    def feed(self, data: bytes) -> None:
+        for name, payload in self._frames.feed(data):
+            self._read(name, payload)
+
+    def take(self, payload: Mapping[str, Any], name: str | None = None) -> None:
+        """A payload that somebody decoded already."""
+        try:
+            self._reader.read(cast("JsonObject", payload), name)
+        except (InputError, RecursionError) as error:
+            raise RemoteProtocolError(f"not a stream of this API: {error}") from None
+
+    def events(self) -> list[Event]:
+        """What happened since this was asked last."""
+        events = self._reader.events
+        self._reader.events = []
+        return events
+
+    def close(self) -> Reply:
+        for name, payload in self._frames.close():
+            self._read(name, payload)
+        reader = self._reader
+        if not reader.opened:
+            error = reader.failed
+            if error is None:
+                raise RemoteProtocolError("the stream holds no reply")
+            raise RemoteProtocolError(
+                f"answered with an error: {error.kind}: {error.message}",
+                status=error.status or None,
+                code=error.code,
+                kind=error.kind,
+                message=error.message,
+            )
+        try:
+            return reader.finish()
+        except InputError as error:
+            raise RemoteProtocolError(f"not a reply of this API: {error}") from None
+
+    def _read(self, name: str | None, payload: bytes) -> None:
+        if payload == DONE:
+            self._reader.done = True
+            return
+        if not payload:
+            return
+        try:
+            value = _decode(payload)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            value = self._with_halves(payload)
+        if not isinstance(value, dict):
+            raise RemoteProtocolError("a stream of objects was expected")
+        self.take(cast("JsonObject", value), name)
+
+    def _with_halves(self, payload: bytes) -> object:
+        """A payload that msgspec refuses: with half a character in it, perhaps; the next has the other."""
+        if payload.strip() in (b"", DONE):
+            self._reader.done = self._reader.done or bool(payload.strip())
+            return {}
+        try:
+            value = json.loads(payload.decode("utf-8"))
+        except (ValueError, RecursionError):
+            raise RemoteProtocolError(f"not JSON: {payload[:64].decode('utf-8', 'replace')}") from None
+        self._reader.halves = True
+        return value
+
+
+# ------------------------------------------------------------------------------------------------------------- writing
+
+
+class StreamRenderer(ABC):
+    """Events of one reply to the bytes of an API's stream. `model` is said where the reply names none."""
+
+    def __init__(self, projection: Projection, model: str | None = None) -> None:
+        self.ids = projection.ids
+        self.report = projection.report
+        self.projection = projection
+        self.model = model or ""
+
+    @abstractmethod
+    def render(self, events: Iterable[Event]) -> bytes:
+        """The bytes that these events add to the stream; the last event adds its end."""
+
+
+class InOrder:
+    """Events of a stream in which one block follows another: those of later blocks wait until the first has ended."""
+
+    def __init__(self) -> None:
+        self._open: int | None = None
+        self._waiting: dict[int, list[Event]] = {}
+
+    def sorted(self, events: Iterable[Event]) -> list[Event]:
+        told: list[Event] = []
+        for event in events:
+            if isinstance(event, Opened | UsageTold | Finished | Failed):
+                told.append(event)
+            elif self._open is None or self._open == event.index:
+                self._pass(event, told)
+            else:
+                self._waiting.setdefault(event.index, []).append(event)
+        return told
+
+    def _pass(self, event: Start | TextDelta | ThinkingDelta | InputDelta | End | Whole, told: list[Event]) -> None:
+        told.append(event)
+        if isinstance(event, Start):
+            self._open = event.index
+        elif isinstance(event, End):
+            self._open = None
+            while self._open is None and self._waiting:
+                index = min(self._waiting)
+                held = self._waiting.pop(index)
+                told += held
+                if not isinstance(held[-1], End | Whole):
+                    self._open = index
