@@ -1,6 +1,8 @@
-"""All text formats there are, and which of them a text is written in. The readers, the tests and the docs iterate this."""
+"""All text formats there are, and which of them a text is written in. Tests and docs iterate the list."""
 
 from __future__ import annotations
+
+import re
 
 from segue.errors import InputError, text_argument
 from segue.wire.text.base import TextFormat
@@ -9,6 +11,9 @@ from segue.wire.text.llama import LLAMA
 from segue.wire.text.xml_render import XML
 
 __all__ = ["FORMATS", "TEXT_FORMATS", "find_format", "format_of"]
+
+# A list of calls as Python writes them, which has no marker.
+_PYTHONIC = re.compile(r"\s*\[\s*[A-Za-z_][\w.]*\(")
 
 FORMATS: tuple[TextFormat, ...] = (HERMES, XML, LLAMA)
 TEXT_FORMATS: dict[str, TextFormat] = {form.name: form for form in FORMATS}
@@ -26,9 +31,8 @@ def find_format(name: str) -> TextFormat:
 def format_of(text: str) -> TextFormat | None:
     """The format whose marker stands first in a text."""
     places = [
-        (place, -len(marker), form)
-        for form in FORMATS
-        for marker in form.markers
-        if (place := text.find(marker)) >= 0
+        (place, -len(marker), form) for form in FORMATS for marker in form.markers if (place := text.find(marker)) >= 0
     ]
-    return min(places, key=lambda found: found[:2])[2] if places else None
+    if places:
+        return min(places, key=lambda found: found[:2])[2]
+    return LLAMA if _PYTHONIC.match(text) else None
