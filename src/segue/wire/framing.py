@@ -6,14 +6,16 @@ asked to is understood all the same. Bytes may be cut anywhere; the cost is line
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 import zlib
+from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from segue.errors import RemoteProtocolError
 
-__all__ = ["Frame", "Frames", "event_message", "server_sent"]
+__all__ = ["EXCEPTION", "Frame", "Frames", "event_message", "event_messages", "server_sent"]
 
 Frame: TypeAlias = tuple[str | None, bytes]
 """The name of an event, where the framing has names, and its payload as it was written."""
@@ -247,6 +249,8 @@ def _message(message: bytes, headers: int) -> Frame:
     kind = found.get(":message-type")
     if kind == "event":
         return found.get(":event-type"), payload
+    if not payload and ":error-message" in found:
+        payload = json.dumps({"message": found[":error-message"]}).encode()
     return EXCEPTION + (found.get(":exception-type") or found.get(":error-code") or kind or "error"), payload
 
 
@@ -274,13 +278,23 @@ def _headers(data: bytes) -> dict[str, str]:
     return found
 
 
-def event_message(payload: bytes, **headers: str) -> bytes:
-    """A message of an AWS event stream; `event_type` becomes the header `:event-type`."""
+def event_messages(**headers: str) -> Callable[[bytes], bytes]:
+    """What makes messages of an AWS event stream that have the same headers; `event_type` is `:event-type`."""
     told = b"".join(
         bytes([len(name)]) + name + bytes([_STRING]) + len(value).to_bytes(2, "big") + value
         for name, value in ((f":{key.replace('_', '-')}".encode(), text.encode()) for key, text in headers.items())
     )
-    total = _PRELUDE.size + len(told) + len(payload) + 4
-    prelude = struct.pack(">II", total, len(told))
-    message = prelude + zlib.crc32(prelude).to_bytes(4, "big") + told + payload
-    return message + zlib.crc32(message).to_bytes(4, "big")
+    around = _PRELUDE.size + len(told) + 4
+    pack, crc32, size = struct.Struct(">II").pack, zlib.crc32, len(told)
+
+    def message(payload: bytes) -> bytes:
+        prelude = pack(around + len(payload), size)
+        begun = b"%b%b%b%b" % (prelude, crc32(prelude).to_bytes(4, "big"), told, payload)
+        return begun + crc32(begun).to_bytes(4, "big")
+
+    return message
+
+
+def event_message(payload: bytes, **headers: str) -> bytes:
+    """One message of an AWS event stream."""
+    return event_messages(**headers)(payload)

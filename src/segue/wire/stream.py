@@ -33,7 +33,7 @@ from segue.wire.events import (
     Whole,
     events_of,
 )
-from segue.wire.framing import Frames
+from segue.wire.framing import EXCEPTION, Frames
 
 __all__ = ["ENDED_EARLY", "TURN_KEY", "InOrder", "Reader", "StreamParser", "StreamRenderer", "cut_off", "whole_call"]
 
@@ -161,8 +161,9 @@ class Reader(ABC):
 
 
 def cut_off(reply: Reply, error: ApiError) -> Reply:
-    """A reply that did not come to its end."""
-    return msgspec.structs.replace(reply, finish="error", cause=error.message)
+    """A reply that did not come to its end; what its API said of it is not all that there is to say."""
+    native = reply.native if reply.native is None else Native(reply.native.api, reply.native.fragment, intact=False)
+    return msgspec.structs.replace(reply, finish="error", cause=error.message, native=native)
 
 
 def whole_call(call: ToolCall, text: str, *, ended: bool) -> ToolCall:
@@ -217,7 +218,7 @@ class StreamParser:
             )
         try:
             return reader.finish()
-        except InputError as error:
+        except (InputError, RecursionError) as error:
             raise RemoteProtocolError(f"not a reply of this API: {error}") from None
 
     def _read(self, name: str | None, payload: bytes) -> None:
@@ -225,7 +226,9 @@ class StreamParser:
             self._reader.done = True
             return
         if not payload:
-            return
+            if name is None or not name.startswith(EXCEPTION):
+                return
+            payload = b"{}"
         try:
             value = _decode(payload)
         except (msgspec.DecodeError, UnicodeDecodeError):
