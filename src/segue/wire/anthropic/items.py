@@ -29,6 +29,7 @@ from segue.canonical.ids import raw_id_or_none
 from segue.canonical.jsontext import parse_argument_text, write_text
 from segue.errors import InputError
 from segue.render.demands import TEXTS
+from segue.render.report import Report
 from segue.wire.anthropic.keys import unknown_keys
 from segue.wire.anthropic.media import (
     API,
@@ -43,7 +44,15 @@ from segue.wire.fields import JsonObject, kind_of, object_of, object_or_none, st
 from segue.wire.overlay import unmodelled
 from segue.wire.tools import render_arguments_object
 
-__all__ = ["API", "ITEM_KEYS", "own_fragment", "parse_content", "render_block", "with_rest"]
+__all__ = [
+    "API",
+    "ITEM_KEYS",
+    "own_fragment",
+    "parse_content",
+    "render_block",
+    "report_unknown",
+    "with_rest",
+]
 
 _SERVER_ID = re.compile("srvtoolu_[a-zA-Z0-9_]+")
 
@@ -252,12 +261,17 @@ def with_rest(written: JsonObject, native: Native | None) -> JsonObject:
     return written | {key: rest[key] for key in rest.keys() - unknown_keys(rest, str(written["type"]))}
 
 
+def report_unknown(native: Native | None, report: Report) -> None:
+    """A line for each key of this API's own fragment that its blocks do not have."""
+    if native is not None and native.api == API and not native.intact:
+        fragment = cast("JsonObject", native.fragment)
+        for key in sorted(unknown_keys(fragment, str(fragment.get("type")))):
+            report.add("dropped", f"`{key}` is no key of {fragment['type']} blocks", subject=key)
+
+
 def render_block(block: Block, projection: Projection) -> JsonObject:
     own = own_fragment(block.native)
-    if own is None and block.native is not None and block.native.api == API:
-        fragment = cast("JsonObject", block.native.fragment)
-        for key in sorted(unknown_keys(fragment, str(fragment.get("type")))):
-            projection.report.add("dropped", f"`{key}` is no key of {fragment['type']} blocks", subject=key)
+    report_unknown(block.native, projection.report)
     match block:
         case ToolCall():
             return _render_call(block, own, projection)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from segue.canonical.blocks import Block, Media, Native, Text, Thinking, ToolCall, ToolResponse
@@ -22,7 +22,15 @@ from segue.wire.fields import (
     string_or_none,
 )
 
-__all__ = ["parse_error", "parse_reply", "render_error", "render_reply"]
+__all__ = [
+    "for_client",
+    "parse_error",
+    "parse_reply",
+    "render_error",
+    "render_reply",
+    "render_usage",
+    "stop_reason",
+]
 
 _KNOWN = frozenset({"output", "stopReason", "usage", "metrics", "ResponseMetadata"})
 # BED-12
@@ -56,7 +64,7 @@ _ERROR_KINDS = {
     500: "InternalServerException",
     503: "ServiceUnavailableException",
 }
-_STATUSES = {kind: status for status, kind in _ERROR_KINDS.items()}
+_STATUSES = {kind: status for status, kind in _ERROR_KINDS.items()} | {"ModelStreamErrorException": 424}
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -113,15 +121,20 @@ def render_reply(reply: Reply, projection: Projection) -> JsonObject:
         message = own["output"]["message"]
         same = content == message["content"]
         return own if same else {**own, "output": {"message": {**message, "content": content}}}
-    blocks = [_as_words(block, projection) for block in reply.blocks if _can_be_said(block, projection)]
+    blocks = for_client(reply.blocks, projection)
     called = any(isinstance(block, ToolCall) for block in blocks if not _is_own_hosted(block))
     content = [item for block in blocks for item in render_block(block, projection)]
     return {
         "output": {"message": {"role": "assistant", "content": content}},
-        "stopReason": _stop_reason(reply, called),
-        "usage": _render_usage(reply.usage or Usage()),
+        "stopReason": stop_reason(reply.finish, reply.stop_sequence, called=called),
+        "usage": render_usage(reply.usage or Usage()),
         "metrics": {"latencyMs": 0},
     }
+
+
+def for_client(blocks: Iterable[Block], projection: Projection) -> list[Block]:
+    """What of a reply a client of this API is told; a line in the report for each block that it is not."""
+    return [_as_words(block, projection) for block in blocks if _can_be_said(block, projection)]
 
 
 def _is_own_hosted(block: Block) -> bool:
@@ -159,15 +172,15 @@ def _as_words(block: Block, projection: Projection) -> Block:
     return Text(" ".join(word for word in said if word))
 
 
-def _stop_reason(reply: Reply, called: bool) -> str:
-    if called and reply.finish in ("stop", "tool_calls"):
+def stop_reason(finish: Finish, stop_sequence: str | None, *, called: bool) -> str:
+    if called and finish in ("stop", "tool_calls"):
         return "tool_use"
-    if reply.finish == "stop" and reply.stop_sequence is not None:
+    if finish == "stop" and stop_sequence is not None:
         return "stop_sequence"
-    return _STOP_REASONS[reply.finish]
+    return _STOP_REASONS[finish]
 
 
-def _render_usage(usage: Usage) -> JsonObject:
+def render_usage(usage: Usage) -> JsonObject:
     cached = {"cacheReadInputTokens": usage.cache_read, "cacheWriteInputTokens": usage.cache_write}
     return {
         "inputTokens": max(0, usage.input - usage.cache_read - usage.cache_write),

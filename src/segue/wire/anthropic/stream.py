@@ -1,0 +1,497 @@
+"""Streams of messages: server-sent events ⇄ events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import msgspec
+
+from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall
+from segue.canonical.jsontext import parse_argument_text, plain, write, write_text
+from segue.canonical.request import Reply, Usage
+from segue.errors import InputError
+from segue.wire.anthropic.items import API, parse_content, render_block, report_unknown, with_rest
+from segue.wire.anthropic.reply import (
+    for_client,
+    message_id,
+    parse_error,
+    parse_reply,
+    render_error,
+    render_usage,
+    stop_reason,
+)
+from segue.wire.base import ApiError
+from segue.wire.block_stream import BlockRenderer
+from segue.wire.events import Finished, Opened
+from segue.wire.fields import JsonObject, integer_or_none, object_or_none, string_or_none
+from segue.wire.framing import server_sent
+from segue.wire.growing import grown
+from segue.wire.stream import ENDED_EARLY, Reader, cut_off
+
+__all__ = ["AnthropicReader", "AnthropicRenderer"]
+
+_FULL = frozenset({"max_tokens", "model_context_window_exceeded"})
+# By the type of a block what grows in it, and the deltas that tell it.
+_GROWS = {
+    "text": ("text", "text_delta", "text"),
+    "thinking": ("thinking", "thinking_delta", "thinking"),
+    "tool_use": ("input", "input_json_delta", "partial_json"),
+}
+_NOTHING = ("", "", "")
+_DELTAS = {delta: grows for grows, delta, _ in _GROWS.values()}
+# What a delta of an unknown type can't add to.
+_SETTLED = frozenset({"type", "id", "name", "tool_use_id", "input"})
+# What some servers say before the real arguments come.
+_PLACEHOLDERS = frozenset({"{}", "null"})
+
+
+# ------------------------------------------------------------------------------------------------------------- reading
+
+
+class _Slot:
+    """A block that is being told. `place` is its number among the events, as soon as it has one."""
+
+    __slots__ = (
+        *("call", "delta", "delta_key", "fragment", "given", "grows", "key"),
+        *("kind", "more", "pieces", "place", "stopped"),
+    )
+
+    def __init__(self, key: object, fragment: JsonObject) -> None:
+        self.key = key
+        self.fragment = fragment
+        self.kind = fragment.get("type")
+        known = _GROWS.get(self.kind, _NOTHING) if isinstance(self.kind, str) else _NOTHING
+        self.grows, self.delta, self.delta_key = known
+        self.place = -1
+        self.call: ToolCall | None = None
+        self.given = ""
+        self.pieces: list[str] = []
+        self.more: list[JsonObject] = []
+        self.stopped = False
+
+
+class AnthropicReader(Reader):
+    def __init__(self, turn_key: str) -> None:
+        super().__init__(API, turn_key)
+        self._message: JsonObject = {"type": "message", "role": "assistant"}
+        self._model: str | None = None
+        self._open: dict[object, _Slot] = {}
+        self._ended: set[object] = set()
+        self._told: list[_Slot] = []
+        self._begun = 0
+        self._stopped = False
+        self._at_once: Reply | None = None
+
+    def read(self, payload: JsonObject, name: str | None) -> None:
+        if payload.get("type") == "content_block_delta":
+            index, delta = payload.get("index"), payload.get("delta")
+            slot = self._open.get(index) if type(index) is int else None
+            if slot is not None and isinstance(delta, dict):
+                kind = cast("JsonObject", delta).get("type")
+                if kind == slot.delta and type(text := cast("JsonObject", delta).get(slot.delta_key)) is str:
+                    if kind == "text_delta":
+                        return self.text(slot.place, text)
+                    if kind == "thinking_delta":
+                        return self.thinking(slot.place, text)
+                    if slot.pieces:
+                        slot.pieces.append(text)
+                        return self.input(slot.place, text)
+        return self._read_event(cast("JsonObject", plain(payload)), name)
+
+    def _read_event(self, payload: JsonObject, name: str | None) -> None:
+        kind = string_or_none(payload.get("type")) or name
+        index = integer_or_none(payload.get("index"))
+        if kind in ("message_start", "message_delta", "content_block_start", "content_block_delta"):
+            self._open_reply(object_or_none(payload.get("message")) or {} if kind == "message_start" else {})
+        match kind:
+            case "message_start":
+                content = (object_or_none(payload.get("message")) or {}).get("content")
+                for place, block in enumerate(cast("list[object]", content) if isinstance(content, list) else []):
+                    self._begin(place, block)
+            case "content_block_start":
+                self._begin(index, payload.get("content_block"))
+            case "content_block_delta":
+                self._grow(index, object_or_none(payload.get("delta")) or {})
+            case "content_block_stop":
+                self._stop(index)
+            case "message_delta" | "message_stop":
+                self._read_end(payload, kind)
+            case "error":
+                self._fail(payload)
+            case "ping":
+                pass
+            case _:
+                self._read_beside(payload)
+
+    def _read_beside(self, payload: JsonObject) -> None:
+        """What is no event: the message at once, an error, or something that says nothing."""
+        if isinstance(payload.get("content"), list) and payload.get("role", "assistant") == "assistant":
+            if not self.opened:
+                self._at_once = self.tell_at_once(parse_reply(payload))
+        elif payload.get("error"):
+            self._fail(payload)
+
+    def _fail(self, payload: JsonObject) -> None:
+        said = payload.get("error")
+        self.failed = parse_error(0, {"error": {"message": said}} if isinstance(said, str) else payload)
+
+    # -------------------------------------------------------------------------------------------------- what is around
+
+    def _open_reply(self, message: JsonObject) -> None:
+        self._note({key: value for key, value in message.items() if key != "content"})
+        if not self.opened:
+            # What is said around a reply grows with it: at its end, `native` holds what the end said.
+            self._model = string_or_none(self._message.get("model"))
+            self.open(
+                string_or_none(self._message.get("id")), self._model, native=Native(API, self._message, intact=False)
+            )
+
+    def _note(self, said: Mapping[str, Any]) -> None:
+        """Counts are told again with more; for the rest, what is said last holds."""
+        for key, value in said.items():
+            known = self._message.get(key)
+            if key == "usage" and isinstance(known, dict) and isinstance(value, dict):
+                told = {name: count for name, count in cast("JsonObject", value).items() if count is not None}
+                self._message[key] = {**cast("JsonObject", known), **told}
+            elif value is not None or key not in self._message:
+                self._message[key] = value
+
+    def _read_end(self, payload: JsonObject, kind: str) -> None:
+        self._note({key: value for key, value in payload.items() if key not in ("type", "delta")})
+        self._note(object_or_none(payload.get("delta")) or {})
+        self._stopped = self._stopped or kind == "message_stop"
+        if self._at_end():
+            self._end_all(finished=True)
+
+    def _at_end(self) -> bool:
+        return self._stopped or self.done or self._message.get("stop_reason") is not None
+
+    # ---------------------------------------------------------------------------------------------------------- blocks
+
+    def _begin(self, index: int | None, value: object) -> _Slot:
+        """A block begins. One that is still open under the same number has ended, stop or not."""
+        for slot in [slot for slot in self._open.values() if slot.stopped]:
+            self._end(slot)
+        self._begun += 1
+        key = index if index is not None else ("no index", self._begun)
+        if key in self._open:
+            self._end(self._open[key])
+        fragment = object_or_none(value)
+        if fragment is None:
+            raise InputError("a content block was expected", path="content_block")
+        return self._begin_as(_Slot(key, fragment))
+
+    def _begin_as(self, slot: _Slot) -> _Slot:
+        fragment = slot.fragment
+        beside = Native(API, dict(fragment), intact=False)
+        self._open[slot.key] = slot
+        match slot.kind:
+            case "text":
+                self._place(slot, self.start(Text("", native=beside)))
+                self.text(slot.place, string_or_none(fragment.get("text")) or "")
+            case "thinking":
+                self._place(slot, self.start(Thinking(origin=self._origin(), native=beside)))
+                self.thinking(slot.place, string_or_none(fragment.get("thinking")) or "")
+            case "redacted_thinking":
+                self._place(slot, self.start(Thinking(origin=self._origin())))
+            case "tool_use":
+                (call,) = parse_content([{**fragment, "input": {}}], self._model)
+                slot.call = self.named(msgspec.structs.replace(cast("ToolCall", call), native=beside))
+                self._place(slot, self.start(slot.call))
+                slot.given = _written(fragment.get("input"))
+            case _:
+                slot.given = _written(fragment.get("input"))
+        return slot
+
+    def _place(self, slot: _Slot, place: int) -> None:
+        slot.place = place
+        self._told.append(slot)
+
+    def _origin(self) -> Origin:
+        return Origin(API, self._model, identity="absent")
+
+    def _grow(self, index: int | None, delta: JsonObject) -> None:
+        kind = delta.get("type")
+        grows = _DELTAS.get(kind, "") if isinstance(kind, str) else ""
+        if grows == "input":
+            text = delta.get("partial_json")
+            if text not in (None, ""):
+                self._grow_input(self._taking_input(index), text if isinstance(text, str) else write_text(text))
+        elif grows:
+            slot = self._speaking(index, grows)
+            tell = self.text if grows == "text" else self.thinking
+            tell(slot.place, string_or_none(delta.get(grows)) or "")
+        elif kind == "signature_delta":
+            self._speaking(index, "thinking").fragment["signature"] = delta.get("signature")
+        elif (slot := self._at(index)) is not None:
+            if kind == "citations_delta":
+                slot.more.append({"citations": [delta.get("citation")]})
+            else:
+                slot.more.append({key: value for key, value in delta.items() if key not in _SETTLED | {slot.grows}})
+
+    def _at(self, index: int | None) -> _Slot | None:
+        if index is not None:
+            return self._open.get(index)
+        return next(reversed(self._open.values()), None)
+
+    def _speaking(self, index: int | None, kind: str) -> _Slot:
+        """The open block of this kind that a delta goes on with. One that nobody began begins here."""
+        slot = self._at(index)
+        if slot is not None and slot.kind == kind:
+            return slot
+        if index is None:
+            slot = next((slot for slot in reversed(self._open.values()) if slot.kind == kind), None)
+            return slot or self._begin(None, {"type": kind, kind: ""})
+        stray = (index, kind)
+        if stray in self._open:
+            return self._open[stray]
+        fragment = {"type": kind, kind: ""}
+        return self._begin_as(_Slot(stray, fragment)) if slot is not None else self._begin(index, fragment)
+
+    def _taking_input(self, index: int | None) -> _Slot:
+        """The open call that a delta goes on with. Input that could be any call's, or none's, is no reply's."""
+        slot = self._at(index)
+        if slot is not None and index is not None and slot.grows in ("input", ""):
+            return slot
+        taking = [slot for slot in self._open.values() if slot.kind == "tool_use" or "input" in slot.fragment]
+        if index in self._ended or not taking or (index is not None and len(taking) > 1):
+            raise InputError("input for a call that was not begun or has ended", path="index")
+        return taking[-1]
+
+    def _grow_input(self, slot: _Slot, text: str) -> None:
+        if not slot.pieces and text.strip() in _PLACEHOLDERS:
+            slot.given = slot.given or text
+            return
+        if slot.given:
+            # Whatever stood in its place: what is told in pieces is the input.
+            slot.given = ""
+        slot.pieces.append(text)
+        if slot.call is not None:
+            self.input(slot.place, text)
+
+    def _stop(self, index: int | None) -> None:
+        slot = self._at(index)
+        for stray in [other for key, other in self._open.items() if isinstance(key, tuple) and key[0] == index]:
+            self._end(stray)
+        if slot is None or slot.key not in self._open:
+            return
+        if slot.call is not None and not slot.pieces and not slot.given:
+            # Whether it has no arguments, or was cut off before they came, the end of the reply tells.
+            slot.stopped = True
+        else:
+            self._end(slot)
+
+    # ------------------------------------------------------------------------------------------------------------ ends
+
+    def _end_all(self, *, finished: bool) -> None:
+        full = self._message.get("stop_reason") in _FULL
+        for slot in list(self._open.values()):
+            last = slot is next(reversed(self._open.values()))
+            self._end(slot, ended=finished and not (full and last))
+
+    def _end(self, slot: _Slot, *, ended: bool = True) -> None:
+        del self._open[slot.key]
+        self._ended.add(slot.key)
+        fragment = slot.fragment
+        if slot.grows in ("text", "thinking"):
+            fragment[slot.grows] = self.said(slot.place)
+        broken = self._end_input(slot, ended=ended) if slot.call or slot.pieces or "input" in fragment else False
+        if slot.more:
+            fragment = slot.fragment = cast("JsonObject", grown([fragment, *slot.more]))
+        (block,) = parse_content([fragment], self._model)
+        if isinstance(block, ToolCall):
+            if slot.call is None:
+                block = self.named(block)
+            else:
+                block = msgspec.structs.replace(block, id=slot.call.id)
+            block = _broken(block, slot) if broken else block
+            slot.call = block
+        if slot.place < 0:
+            self._place(slot, self.whole(block))
+        else:
+            self.end(slot.place, cast("Text | Thinking | ToolCall", block))
+
+    def _end_input(self, slot: _Slot, *, ended: bool) -> bool:
+        """Puts the input into the fragment, and says whether it was cut off."""
+        if not slot.pieces and slot.given:
+            if slot.call is not None:
+                self.input(slot.place, slot.given)
+            slot.pieces = [slot.given]
+        text = "".join(slot.pieces)
+        slot.pieces = [text]
+        value, exact = parse_argument_text(text)
+        # A whole object has nothing to wait for.
+        broken = not (ended or (value and isinstance(value, dict))) or (value is None and exact is not None)
+        if not text.strip() and not broken:
+            value = {}
+        # ANT-37: an empty text means no arguments
+        slot.fragment["input"] = text if broken or value is None or isinstance(value, str) else value
+        return broken
+
+    def finish(self) -> Reply:
+        if self._at_once is not None:
+            return self._at_once
+        if not self._at_end() and self.failed is None:
+            self.failed = ENDED_EARLY
+        self._end_all(finished=self.failed is None)
+        reply = parse_reply({**self._message, "content": [slot.fragment for slot in self._told]})
+        blocks = tuple(_same(block, slot) for block, slot in zip(reply.blocks, self._told, strict=True))
+        reply = msgspec.structs.replace(reply, blocks=blocks)
+        if self.failed is not None:
+            reply = cut_off(reply, self.failed)
+        self.tell(reply.usage, reply.finish, reply.cause, reply.stop_sequence)
+        return reply
+
+
+def _written(value: object) -> str:
+    """Input that stood at the beginning of a block: all of it, or nothing yet."""
+    if value is None or value == {}:
+        return ""
+    return value if isinstance(value, str) else write_text(value)
+
+
+def _broken(call: ToolCall, slot: _Slot) -> ToolCall:
+    return msgspec.structs.replace(call, arguments=None, arguments_text=slot.pieces[0], broken=True)
+
+
+def _same(block: Block, slot: _Slot) -> Block:
+    """A block of the body; a call as it was told."""
+    return slot.call if isinstance(block, ToolCall) and slot.call is not None else block
+
+
+# ------------------------------------------------------------------------------------------------------------- writing
+
+_AT_END = frozenset({"stop_reason", "stop_sequence", "stop_details"})
+_IN_DELTA = ("stop_details", "container")
+_TOLD_APART = _AT_END | {"content", "usage", "container"}
+# What the end says of tokens; the rest is known from the first.
+_COUNTS = frozenset(
+    {"input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"}
+    | {"server_tool_use", "output_tokens_details", "iterations", "fallback_credit"}
+)
+
+
+class AnthropicRenderer(BlockRenderer):
+    api = API
+    _head = b""
+    _around_told: Mapping[str, Any] = {}
+
+    def opened(self, event: Opened) -> bytes:
+        own = {key: value for key, value in self.around.items() if key not in _TOLD_APART}
+        message: JsonObject = {
+            "id": message_id(event.id, f"{event.id}|{event.model}"),
+            "type": "message",
+            "role": "assistant",
+            "model": event.model or self.model,
+            **own,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": object_or_none(self.around.get("usage")) or render_usage(Usage()),
+        }
+        self._around_told = own
+        return _event("message_start", message=message)
+
+    def begin_text(self, block: Text) -> bytes:
+        begun = with_rest({"type": "text", "text": ""}, block.native)
+        if begun.get("citations"):
+            begun["citations"] = []
+        return self._begin(begun, "text_delta", "text")
+
+    def begin_thinking(self, block: Thinking) -> bytes:
+        begun = with_rest({"type": "thinking", "thinking": "", "signature": ""}, block.native)
+        return self._begin(begun, "thinking_delta", "thinking")
+
+    def begin_call(self, call: ToolCall) -> bytes:
+        name, call_id = self.projection.names.render(call.name), self.ids.render(call.id)
+        begun = with_rest({"type": "tool_use", "id": call_id, "name": name, "input": {}}, call.native)
+        return self._begin(begun, "input_json_delta", "partial_json") + self.delta("")
+
+    def _begin(self, block: JsonObject, kind: str, key: str) -> bytes:
+        self._head = (
+            b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":"%b","%b":'
+        ) % (self.index, kind.encode(), key.encode())
+        return _event("content_block_start", index=self.index, content_block=block)
+
+    def delta(self, text: str) -> bytes:
+        return self._head + write(text) + b"}}\n\n"
+
+    def _delta(self, kind: str, **said: Any) -> bytes:
+        return _event("content_block_delta", index=self.index, delta={"type": kind, **said})
+
+    def end_text(self, block: Text) -> bytes:
+        native = block.native
+        if native is None or native.api != API:
+            return b""
+        report_unknown(native, self.report)
+        cited = native.fragment.get("citations")
+        told = cast("list[object]", cited) if isinstance(cited, list) else []
+        return b"".join(self._delta("citations_delta", citation=citation) for citation in told)
+
+    def end_thinking(self, block: Thinking) -> bytes:
+        report_unknown(block.native, self.report)
+        # ANT-38: right before the stop
+        return self._delta("signature_delta", signature=block.signature) if block.signature else b""
+
+    def stop(self) -> bytes:
+        index, self.index = self.index, self.index + 1
+        return b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%d}\n\n' % index
+
+    def sealed(self, block: Thinking) -> bytes:
+        return self._told(render_block(block, self.projection))
+
+    def whole(self, block: Block) -> bytes:
+        return self._told(render_block(block, self.projection))
+
+    def _told(self, written: JsonObject) -> bytes:
+        """A block as its server streams it: what is told in pieces where there is time, told in one."""
+        match written:
+            case {"type": "text", "text": str(text)}:
+                return self.begin_text(Text("")) + self.delta(text) + self.stop()
+            case {"type": str(kind), "input": dict(given)} if kind.endswith("tool_use"):
+                begun = self._begin({**written, "input": {}}, "input_json_delta", "partial_json")
+                return begun + self.delta("") + self.delta(write_text(given)) + self.stop()
+            case {"type": "compaction"}:
+                said = {key: value for key, value in written.items() if key != "type"}
+                begun = _event("content_block_start", index=self.index, content_block={**written, "content": None})
+                return begun + self._delta("compaction_delta", **said) + self.stop()
+            case _:
+                return _event("content_block_start", index=self.index, content_block=written) + self.stop()
+
+    def for_client(self, block: Block) -> list[Block]:
+        return for_client([block], self.projection)
+
+    def says(self, text: str) -> bool:
+        return bool(text)
+
+    def finished(self, event: Finished) -> bytes:
+        reason = event.cause if self.home and event.cause else None
+        if self.broken:
+            reason = "max_tokens"
+        delta: JsonObject = {
+            "stop_reason": reason or stop_reason(event.finish, event.stop_sequence, called=self.called),
+            "stop_sequence": event.stop_sequence,
+            **{key: self.around[key] for key in _IN_DELTA if self.around.get(key) is not None},
+        }
+        told = self._around_told
+        late = {
+            key: value
+            for key, value in self.around.items()
+            if key not in _TOLD_APART and (key not in told or told[key] != value)
+        }
+        counted = object_or_none(self.around.get("usage"))
+        if counted is not None:
+            usage = {key: value for key, value in counted.items() if key in _COUNTS}
+        else:
+            usage = render_usage(self.usage or Usage())
+        end = _event("message_delta", delta=delta, usage={"output_tokens": 0, **usage}, **late)
+        return end + _event("message_stop")
+
+    def error(self, error: ApiError) -> bytes:
+        return server_sent(write(render_error(replace(error, status=error.status or 500))), "error")
+
+
+def _event(kind: str, **said: Any) -> bytes:
+    return server_sent(write({"type": kind, **said}), kind)
