@@ -107,12 +107,11 @@ class BlockRenderer(StreamRenderer):
     def render(self, events: Iterable[Event]) -> bytes:
         told: list[bytes] = []
         for event in self._order.sorted(events):
-            kind = type(event)
-            if kind is TextDelta:
+            if isinstance(event, TextDelta):
                 told.append(self.delta(event.text) if self._writing else self._first_words(event.text))
-            elif kind is InputDelta:
+            elif isinstance(event, InputDelta):
                 told.append(self._input(event.text))
-            elif kind is ThinkingDelta:
+            elif isinstance(event, ThinkingDelta):
                 told.append(self.delta(event.text) if self._writing else self._first_thought(event.text))
             else:
                 told.append(self._rest(event))

@@ -302,10 +302,7 @@ class AnthropicReader(Reader):
             fragment = slot.fragment = cast("JsonObject", grown([fragment, *slot.more]))
         (block,) = parse_content([fragment], self._model)
         if isinstance(block, ToolCall):
-            if slot.call is None:
-                block = self.named(block)
-            else:
-                block = msgspec.structs.replace(block, id=slot.call.id)
+            block = self.named(block) if slot.call is None else msgspec.structs.replace(block, id=slot.call.id)
             block = _broken(block, slot) if broken else block
             slot.call = block
         if slot.place < 0:

@@ -89,7 +89,8 @@ def make_wire(
         render_request=partial(render_request, dialect=dialect),
         parse_reply=partial(parse_reply, dialect=dialect),
         render_reply=partial(render_reply, dialect=dialect),
-        open_stream=None, stream_renderer=None,
+        open_stream=None,
+        stream_renderer=None,
         parse_error=parse_error,
         render_error=render_error,
         # What can't be one of the vendor's responses is not known to be gone on from.
