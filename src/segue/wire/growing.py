@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from segue.canonical.blocks import ToolCall
-from segue.canonical.jsontext import write_text
+from segue.canonical.jsontext import parse_argument_text, write_text
 from segue.render.report import Report
 from segue.wire.tools import FREE_TEXT, render_arguments_object
 
-__all__ = ["InputPieces", "grown"]
+__all__ = ["InputPieces", "grown", "input_value"]
 
 # Below, what comes later replaces what came before.
 _DEEPEST = 32
@@ -32,6 +32,14 @@ def grown(pieces: Sequence[Any], depth: int = 0) -> Any:
                 members.setdefault(key, []).append(value)
         return {key: grown(values, depth + 1) for key, values in members.items()}
     return said[-1]
+
+
+def input_value(text: str, *, ended: bool) -> tuple[Any, bool]:
+    """The input of a call as its API says it at once, and whether it was cut off; what was, and what is no JSON, stays
+    text. A whole object has nothing to wait for, so it is whole even where its end was not told."""
+    value, exact = parse_argument_text(text)
+    broken = not (ended or (isinstance(value, dict) and value)) or (value is None and exact is not None)
+    return text if broken or value is None or isinstance(value, str) else cast("Any", value), broken
 
 
 class InputPieces:

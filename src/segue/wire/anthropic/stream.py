@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall
-from segue.canonical.jsontext import parse_argument_text, plain, write, write_text
+from segue.canonical.jsontext import plain, write, write_text
 from segue.canonical.request import Reply, Usage
 from segue.errors import InputError
 from segue.wire.anthropic.items import API, parse_content, render_block, report_unknown, with_rest
@@ -27,7 +27,7 @@ from segue.wire.block_stream import BlockRenderer
 from segue.wire.events import Finished, Opened
 from segue.wire.fields import JsonObject, integer_or_none, object_or_none, string_or_none
 from segue.wire.framing import server_sent
-from segue.wire.growing import grown
+from segue.wire.growing import grown, input_value
 from segue.wire.stream import ENDED_EARLY, Reader, cut_off
 
 __all__ = ["AnthropicReader", "AnthropicRenderer"]
@@ -54,7 +54,7 @@ class _Slot:
     """A block that is being told. `place` is its number among the events, as soon as it has one."""
 
     __slots__ = (
-        *("call", "delta", "delta_key", "fragment", "given", "grows", "key"),
+        *("begun", "call", "delta", "delta_key", "fragment", "given", "grows", "key"),
         *("kind", "more", "pieces", "place", "stopped"),
     )
 
@@ -66,7 +66,9 @@ class _Slot:
         self.grows, self.delta, self.delta_key = known
         self.place = -1
         self.call: ToolCall | None = None
+        # Input that stood in the first event; whether more came; and that of what the provider runs.
         self.given = ""
+        self.begun = False
         self.pieces: list[str] = []
         self.more: list[JsonObject] = []
         self.stopped = False
@@ -80,6 +82,7 @@ class AnthropicReader(Reader):
         self._open: dict[object, _Slot] = {}
         self._ended: set[object] = set()
         self._told: list[_Slot] = []
+        self._blocks: dict[int, Block] = {}
         self._begun = 0
         self._stopped = False
         self._at_once: Reply | None = None
@@ -95,8 +98,7 @@ class AnthropicReader(Reader):
                         return self.text(slot.place, text)
                     if kind == "thinking_delta":
                         return self.thinking(slot.place, text)
-                    if slot.pieces:
-                        slot.pieces.append(text)
+                    if slot.begun:
                         return self.input(slot.place, text)
         return self._read_event(cast("JsonObject", plain(payload)), name)
 
@@ -261,15 +263,14 @@ class AnthropicReader(Reader):
         return taking[-1]
 
     def _grow_input(self, slot: _Slot, text: str) -> None:
-        if not slot.pieces and text.strip() in _PLACEHOLDERS:
+        if not slot.begun and text.strip() in _PLACEHOLDERS:
             slot.given = slot.given or text
             return
-        if slot.given:
-            # Whatever stood in its place: what is told in pieces is the input.
-            slot.given = ""
-        slot.pieces.append(text)
+        slot.begun = True
         if slot.call is not None:
             self.input(slot.place, text)
+        else:
+            slot.pieces.append(text)
 
     def _stop(self, index: int | None) -> None:
         slot = self._at(index)
@@ -277,7 +278,7 @@ class AnthropicReader(Reader):
             self._end(stray)
         if slot is None or slot.key not in self._open:
             return
-        if slot.call is not None and not slot.pieces and not slot.given:
+        if slot.call is not None and not slot.begun and not slot.given:
             # Whether it has no arguments, or was cut off before they came, the end of the reply tells.
             slot.stopped = True
         else:
@@ -297,34 +298,31 @@ class AnthropicReader(Reader):
         fragment = slot.fragment
         if slot.grows in ("text", "thinking"):
             fragment[slot.grows] = self.said(slot.place)
-        broken = self._end_input(slot, ended=ended) if slot.call or slot.pieces or "input" in fragment else False
+        broken = self._end_input(slot, ended=ended) if slot.call or slot.begun or "input" in fragment else False
         if slot.more:
             fragment = slot.fragment = cast("JsonObject", grown([fragment, *slot.more]))
         (block,) = parse_content([fragment], self._model)
         if isinstance(block, ToolCall):
             block = self.named(block) if slot.call is None else msgspec.structs.replace(block, id=slot.call.id)
-            block = _broken(block, slot) if broken else block
-            slot.call = block
+            if broken:
+                text = fragment["input"]
+                block = msgspec.structs.replace(block, arguments=None, arguments_text=text, broken=True)
         if slot.place < 0:
             self._place(slot, self.whole(block))
         else:
             self.end(slot.place, cast("Text | Thinking | ToolCall", block))
+        self._blocks[slot.place] = block
 
     def _end_input(self, slot: _Slot, *, ended: bool) -> bool:
         """Puts the input into the fragment, and says whether it was cut off."""
-        if not slot.pieces and slot.given:
-            if slot.call is not None:
-                self.input(slot.place, slot.given)
-            slot.pieces = [slot.given]
-        text = "".join(slot.pieces)
-        slot.pieces = [text]
-        value, exact = parse_argument_text(text)
-        # A whole object has nothing to wait for.
-        broken = not (ended or (value and isinstance(value, dict))) or (value is None and exact is not None)
-        if not text.strip() and not broken:
-            value = {}
+        if not slot.begun and slot.call is not None:
+            self.input(slot.place, slot.given)
+        if slot.call is not None:
+            text = self.said(slot.place)
+        else:
+            text = "".join(slot.pieces) if slot.begun else slot.given
         # ANT-37: an empty text means no arguments
-        slot.fragment["input"] = text if broken or value is None or isinstance(value, str) else value
+        slot.fragment["input"], broken = input_value(text, ended=ended)
         return broken
 
     def finish(self) -> Reply:
@@ -334,8 +332,7 @@ class AnthropicReader(Reader):
             self.failed = ENDED_EARLY
         self._end_all(finished=self.failed is None)
         reply = parse_reply({**self._message, "content": [slot.fragment for slot in self._told]})
-        blocks = tuple(_same(block, slot) for block, slot in zip(reply.blocks, self._told, strict=True))
-        reply = msgspec.structs.replace(reply, blocks=blocks)
+        reply = msgspec.structs.replace(reply, blocks=tuple(self._blocks[place] for place in range(self.blocks)))
         if self.failed is not None:
             reply = cut_off(reply, self.failed)
         self.tell(reply.usage, reply.finish, reply.cause, reply.stop_sequence)
@@ -347,15 +344,6 @@ def _written(value: object) -> str:
     if value is None or value == {}:
         return ""
     return value if isinstance(value, str) else write_text(value)
-
-
-def _broken(call: ToolCall, slot: _Slot) -> ToolCall:
-    return msgspec.structs.replace(call, arguments=None, arguments_text=slot.pieces[0], broken=True)
-
-
-def _same(block: Block, slot: _Slot) -> Block:
-    """A block of the body; a call as it was told."""
-    return slot.call if isinstance(block, ToolCall) and slot.call is not None else block
 
 
 # ------------------------------------------------------------------------------------------------------------- writing
@@ -447,12 +435,14 @@ class AnthropicRenderer(BlockRenderer):
         match written:
             case {"type": "text", "text": str(text)}:
                 return self.begin_text(Text("")) + self.delta(text) + self.stop()
-            case {"type": str(kind), "input": dict(given)} if kind.endswith("tool_use"):
+            case {"type": str(kind), "input": given} if kind.endswith("tool_use"):
                 begun = self._begin({**written, "input": {}}, "input_json_delta", "partial_json")
                 return begun + self.delta("") + self.delta(write_text(given)) + self.stop()
             case {"type": "compaction"}:
                 said = {key: value for key, value in written.items() if key != "type"}
-                begun = _event("content_block_start", index=self.index, content_block={**written, "content": None})
+                begun = _event(
+                    "content_block_start", index=self.index, content_block={"type": "compaction", "content": None}
+                )
                 return begun + self._delta("compaction_delta", **said) + self.stop()
             case _:
                 return _event("content_block_start", index=self.index, content_block=written) + self.stop()
@@ -464,9 +454,7 @@ class AnthropicRenderer(BlockRenderer):
         return bool(text)
 
     def finished(self, event: Finished) -> bytes:
-        reason = event.cause if self.home and event.cause else None
-        if self.broken:
-            reason = "max_tokens"
+        reason = "max_tokens" if self.broken else string_or_none(self.around.get("stop_reason"))
         delta: JsonObject = {
             "stop_reason": reason or stop_reason(event.finish, event.stop_sequence, called=self.called),
             "stop_sequence": event.stop_sequence,

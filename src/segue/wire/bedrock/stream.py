@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall
-from segue.canonical.jsontext import parse_argument_text, plain, write, write_text
+from segue.canonical.jsontext import plain, write, write_text
 from segue.canonical.request import Reply, Usage
 from segue.errors import InputError
 from segue.render.demands import TEXTS
@@ -21,7 +21,7 @@ from segue.wire.block_stream import BlockRenderer
 from segue.wire.events import Finished, Opened
 from segue.wire.fields import JsonObject, integer_or_none, object_or_none, string_or_none
 from segue.wire.framing import EXCEPTION, event_messages
-from segue.wire.growing import grown
+from segue.wire.growing import grown, input_value
 from segue.wire.stream import ENDED_EARLY, Reader, cut_off
 
 __all__ = ["BedrockReader", "BedrockRenderer"]
@@ -41,14 +41,15 @@ _TEXT, _CALL, _THOUGHT, _SEALED = "text", "toolUse", "reasoningContent", "redact
 class _Slot:
     """A block that is being told, known by its index and by what it is."""
 
-    __slots__ = ("call", "fragment", "key", "pieces", "place", "signature", "stopped")
+    __slots__ = ("begun", "call", "fragment", "key", "pieces", "place", "signature", "stopped")
 
     def __init__(self, key: tuple[object, str]) -> None:
         self.key = key
         self.place = -1
         self.call: ToolCall | None = None
         self.fragment: JsonObject = {}
-        # Of a call the text of its input; else what was told beside words.
+        # Whether a call has input; what the provider's own has of it, or what was told beside words.
+        self.begun = False
         self.pieces: list[Any] = []
         self.signature: list[str] = []
         self.stopped = False
@@ -66,6 +67,7 @@ class BedrockReader(Reader):
         self._open: dict[tuple[object, str], _Slot] = {}
         self._ended: set[object] = set()
         self._told: list[_Slot] = []
+        self._blocks: dict[int, Block] = {}
         self._begun = 0
         # The calls that the provider ran: what comes back for them is told by their ids.
         self._server: list[JsonObject] = []
@@ -83,8 +85,7 @@ class BedrockReader(Reader):
                 elif type(used := cast("JsonObject", delta).get(_CALL)) is dict:
                     slot = self._open.get((index, _CALL))
                     text = cast("JsonObject", used).get("input")
-                    if slot is not None and slot.place >= 0 and type(text) is str:
-                        slot.pieces.append(text)
+                    if slot is not None and slot.begun and type(text) is str:
                         return self.input(slot.place, text)
         return self._read_any(cast("JsonObject", plain(payload)), name)
 
@@ -164,19 +165,16 @@ class BedrockReader(Reader):
         return slot
 
     def _begin_call(self, slot: _Slot, used: JsonObject) -> None:
-        given = used.get("input")
-        if given not in (None, {}, ""):
-            slot.pieces = [given if isinstance(given, str) else write_text(given)]
         slot.fragment = {_CALL: {**used, "input": {}}}
         parsed, _ = parse_content([slot.fragment], None)
         call = cast("ToolCall", parsed[0])
-        if call.kind == "hosted":
-            return
-        beside = Native(API, {_CALL: used}, intact=False)
-        slot.call = self.named(msgspec.structs.replace(call, native=beside))
-        self._place(slot, self.start(slot.call))
-        if slot.pieces:
-            self.input(slot.place, slot.pieces[0])
+        if call.kind != "hosted":
+            beside = Native(API, {_CALL: used}, intact=False)
+            slot.call = self.named(msgspec.structs.replace(call, native=beside))
+            self._place(slot, self.start(slot.call))
+        given = used.get("input")
+        if given not in (None, {}, ""):
+            self._grow_input(slot, given if isinstance(given, str) else write_text(given))
 
     def _place(self, slot: _Slot, place: int) -> None:
         slot.place = place
@@ -230,9 +228,11 @@ class BedrockReader(Reader):
         return calls[-1]
 
     def _grow_input(self, slot: _Slot, text: str) -> None:
-        slot.pieces.append(text)
         if slot.call is not None:
+            slot.begun = True
             self.input(slot.place, text)
+        else:
+            slot.pieces.append(text)
 
     def _stop(self, index: int | None) -> None:
         if index is None:
@@ -240,7 +240,7 @@ class BedrockReader(Reader):
         else:
             slots = [slot for slot in self._open.values() if slot.key[0] == index]
         for slot in slots:
-            if slot.call is not None and not slot.pieces:
+            if slot.call is not None and not slot.begun:
                 # Whether it has no arguments, or was cut off before they came, the end of the reply tells.
                 slot.stopped = True
             else:
@@ -277,24 +277,20 @@ class BedrockReader(Reader):
         if isinstance(block, ToolCall):
             block = self.named(block) if slot.call is None else msgspec.structs.replace(block, id=slot.call.id)
             if broken:
-                text = slot.pieces[0]
+                text = slot.fragment[_CALL]["input"]
                 block = msgspec.structs.replace(block, arguments=None, arguments_text=text, broken=True)
-            slot.call = block
             if block.kind == "hosted":
                 self._server.append(slot.fragment)
         if slot.place < 0:
             self._place(slot, self.whole(block))
         else:
             self.end(slot.place, cast("Text | Thinking | ToolCall", block))
+        self._blocks[slot.place] = block
 
     def _end_input(self, slot: _Slot, *, ended: bool) -> bool:
         """Puts the input into the fragment, and says whether it was cut off."""
-        text = "".join(slot.pieces)
-        slot.pieces = [text]
-        value, exact = parse_argument_text(text)
-        # A whole object has nothing to wait for.
-        broken = not (ended or (value and isinstance(value, dict))) or (value is None and exact is not None)
-        written = text if broken or value is None or isinstance(value, str) else value
+        text = "".join(slot.pieces) if slot.call is None else self.said(slot.place)
+        written, broken = input_value(text, ended=ended)
         slot.fragment = {_CALL: {**slot.fragment[_CALL], "input": written}}
         return broken
 
@@ -323,8 +319,7 @@ class BedrockReader(Reader):
         self._end_all(finished=self.failed is None)
         message = {**self._role, "content": [slot.fragment for slot in self._told]}
         reply = parse_reply({**self._around, "output": {"message": message}})
-        blocks = tuple(_same(block, slot) for block, slot in zip(reply.blocks, self._told, strict=True))
-        reply = msgspec.structs.replace(reply, blocks=blocks)
+        reply = msgspec.structs.replace(reply, blocks=tuple(self._blocks[place] for place in range(self.blocks)))
         if self.failed is not None:
             reply = cut_off(reply, self.failed)
         self.tell(reply.usage, reply.finish, reply.cause, reply.stop_sequence)
@@ -344,11 +339,6 @@ def _blob(pieces: list[str]) -> str:
         return b64encode(b"".join(b64decode(piece, validate=True) for piece in pieces)).decode()
     except ValueError:
         return "".join(pieces)
-
-
-def _same(block: Block, slot: _Slot) -> Block:
-    """A block of the body; a call as it was told."""
-    return slot.call if isinstance(block, ToolCall) and slot.call is not None else block
 
 
 # ------------------------------------------------------------------------------------------------------------- writing
@@ -434,26 +424,25 @@ class BedrockRenderer(BlockRenderer):
 
     def _told(self, item: JsonObject) -> bytes:
         """A block as the service streams it."""
-        match item:
-            case {"text": str(text)}:
-                return self.begin_text(Text("")) + self.delta(text) + self.stop()
-            case {"toolUse": dict(used)}:
-                start = {key: value for key, value in cast("JsonObject", used).items() if key != "input"}
-                given = write_text(cast("JsonObject", used).get("input"))
-                return self._begin_used(start) + self.delta(given) + self.stop()
-            case {"toolResult": dict(result)}:
-                start = {key: value for key, value in cast("JsonObject", result).items() if key != "content"}
-                content = cast("JsonObject", result).get("content")
-                return self._start_block({"toolResult": start}) + self._delta(toolResult=content) + self.stop()
-            case {"image": dict(image)}:
-                shown = cast("JsonObject", image)
-                told = {key: value for key, value in shown.items() if key != "format"}
-                begun = self._start_block({"image": {"format": shown.get("format")}})
-                return begun + self._delta(image=told) + self.stop()
-            case {"cachePoint": _}:
+        kind, value = next(iter(item.items()))
+        inner = object_or_none(value) or {}
+        match kind:
+            case "text":
+                return self.begin_text(Text("")) + self.delta(str(value)) + self.stop()
+            case "toolUse":
+                begun = self._begin_used({key: said for key, said in inner.items() if key != "input"})
+                return begun + self.delta(write_text(inner.get("input"))) + self.stop()
+            case "toolResult":
+                start = {key: said for key, said in inner.items() if key != "content"}
+                begun = self._start_block({"toolResult": start})
+                return begun + self._delta(toolResult=inner.get("content")) + self.stop()
+            case "image":
+                shown = {key: said for key, said in inner.items() if key != "format"}
+                begun = self._start_block({"image": {"format": inner.get("format")}})
+                return begun + self._delta(image=shown) + self.stop()
+            case "cachePoint":
                 return b""
             case _:
-                kind = next(iter(item))
                 self.report.add("text", f"{kind} can't stand in a stream here: told as text", subject=kind)
                 return self._told({"text": TEXTS.unsupported.format(kind=kind)})
 
@@ -465,9 +454,7 @@ class BedrockRenderer(BlockRenderer):
         return bool(text.strip())
 
     def finished(self, event: Finished) -> bytes:
-        reason = event.cause if self.home and event.cause else None
-        if self.broken:
-            reason = "max_tokens"
+        reason = "max_tokens" if self.broken else string_or_none(self.around.get("stopReason"))
         said: JsonObject = {
             "stopReason": reason or stop_reason(event.finish, event.stop_sequence, called=self.called),
             **{key: self.around[key] for key in _AT_STOP[1:] if self.around.get(key) is not None},
