@@ -6,10 +6,7 @@ import asyncio
 import json
 import random
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import anthropic
@@ -21,8 +18,10 @@ from hypothesis import strategies as st
 from segue.canonical.blocks import Media, Native, Opaque, Origin, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.request import Reply, Usage
 from segue.errors import RemoteProtocolError
+from segue.models import identify
+from segue.render.report import Report
 from segue.wire.anthropic import ANTHROPIC
-from segue.wire.base import ApiError
+from segue.wire.base import ApiError, Projection
 from segue.wire.events import (
     End,
     Failed,
@@ -36,9 +35,13 @@ from segue.wire.events import (
     Whole,
     events_of,
 )
+from segue.wire.idmap import IdMap
+from segue.wire.names import NameMap
 from tests.conversations.build import text, thinking, use
 from tests.conversations.replies import anthropic_reply
 
+from .carrying import told as told_at_once
+from .serving import Streaming, streaming
 from .streaming import (
     bare,
     gives_a_value_or_a_remote_error,
@@ -554,41 +557,15 @@ def test_the_cost_of_a_call_in_a_hundred_thousand_pieces_is_linear() -> None:
 # ------------------------------------------------------------------------------------------------------------- writing
 
 
-class _Streaming(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers.get("content-length", 0)))
-        data: bytes = self.server.answer  # pyright: ignore[reportAttributeAccessIssue]
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
-@contextmanager
-def serving() -> Iterator[ThreadingHTTPServer]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Streaming) as server:
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 @pytest.fixture(scope="module", autouse=True)
 def server() -> Iterator[None]:
-    with serving() as made:
+    with streaming() as made:
         _SERVER.append(made)
         yield
         _SERVER.clear()
 
 
-_SERVER: list[ThreadingHTTPServer] = []
+_SERVER: list[Streaming] = []
 ASKED: dict[str, Any] = {
     "model": "claude-opus-4-6",
     "max_tokens": 100,
@@ -599,10 +576,8 @@ ASKED: dict[str, Any] = {
 def sdk(data: bytes, *, beta: bool = False) -> list[Any]:
     """The events that the vendor's client fires, and at the end the message that it put together."""
     (server,) = _SERVER
-    server.answer = data  # pyright: ignore[reportAttributeAccessIssue]
-    client = anthropic.Anthropic(
-        api_key="none", base_url=f"http://127.0.0.1:{server.server_port}", max_retries=0, timeout=10
-    )
+    server.answer = data
+    client = anthropic.Anthropic(api_key="none", base_url=server.url, max_retries=0, timeout=10)
     with client, (client.beta if beta else client).messages.stream(**ASKED) as stream:
         fired: list[Any] = list(stream)
         return [*fired, stream.get_final_message()]
@@ -720,17 +695,16 @@ def test_a_stream_passed_on_while_it_comes_is_the_stream() -> None:
 
 def test_the_asynchronous_client_reads_the_same() -> None:
     (server,) = _SERVER
-    server.answer, _ = written(ANTHROPIC, read(ANTHROPIC, served(*RECORDED))[0])  # pyright: ignore[reportAttributeAccessIssue]
+    server.answer, _ = written(ANTHROPIC, read(ANTHROPIC, served(*RECORDED))[0])
 
     async def ask() -> Any:
-        url = f"http://127.0.0.1:{server.server_port}"
         async with (
-            anthropic.AsyncAnthropic(api_key="none", base_url=url, max_retries=0) as client,
+            anthropic.AsyncAnthropic(api_key="none", base_url=server.url, max_retries=0) as client,
             client.messages.stream(**ASKED) as stream,
         ):
             return await stream.get_final_message()
 
-    assert contents(asyncio.run(ask())) == contents(sdk(server.answer)[-1])  # pyright: ignore[reportAttributeAccessIssue]
+    assert contents(asyncio.run(ask())) == contents(sdk(server.answer)[-1])
 
 
 def from_abroad(*blocks: Any, finish: Any = "stop", **said: Any) -> list[Any]:
@@ -765,8 +739,6 @@ def test_what_a_client_cant_be_told_is_left_out_as_of_a_whole_reply() -> None:
     )
     events = from_abroad(*blocks, finish="tool_calls")
     data, report = written(ANTHROPIC, events)
-    from .carrying import told as told_at_once
-
     whole, expected = told_at_once(Reply(blocks, "tool_calls", Usage(11, 7, 4)), ANTHROPIC)
     assert [finding.message for finding in report.findings] == [finding.message for finding in expected.findings]
     said = contents(sdk(data)[-1])
@@ -852,12 +824,6 @@ def test_a_stop_sequence_from_abroad() -> None:
 
 
 def test_the_model_that_was_asked_where_the_reply_names_none() -> None:
-    from segue.models import identify
-    from segue.render.report import Report
-    from segue.wire.base import Projection
-    from segue.wire.idmap import IdMap
-    from segue.wire.names import NameMap
-
     projection = Projection(
         IdMap(ANTHROPIC.ids(identify(None)), provider="x"), NameMap(ANTHROPIC.names(identify(None))), Report()
     )

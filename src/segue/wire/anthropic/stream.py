@@ -266,6 +266,9 @@ class AnthropicReader(Reader):
         if not slot.begun and text.strip() in _PLACEHOLDERS:
             slot.given = slot.given or text
             return
+        self._take_input(slot, text)
+
+    def _take_input(self, slot: _Slot, text: str) -> None:
         slot.begun = True
         if slot.call is not None:
             self.input(slot.place, text)
@@ -315,12 +318,9 @@ class AnthropicReader(Reader):
 
     def _end_input(self, slot: _Slot, *, ended: bool) -> bool:
         """Puts the input into the fragment, and says whether it was cut off."""
-        if not slot.begun and slot.call is not None:
-            self.input(slot.place, slot.given)
-        if slot.call is not None:
-            text = self.said(slot.place)
-        else:
-            text = "".join(slot.pieces) if slot.begun else slot.given
+        if not slot.begun and slot.given:
+            self._take_input(slot, slot.given)
+        text = self.said(slot.place) if slot.call is not None else "".join(slot.pieces)
         # ANT-37: an empty text means no arguments
         slot.fragment["input"], broken = input_value(text, ended=ended)
         return broken
