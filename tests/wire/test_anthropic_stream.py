@@ -450,6 +450,12 @@ def test_a_stop_sequence() -> None:
     assert events[-1] == Finished("stop", "stop_sequence", "###")
 
 
+@pytest.mark.parametrize("reason", [[], {}, 3, ["max_tokens"]])
+def test_a_stop_reason_that_is_none(reason: Any) -> None:
+    assert spoken(begin_call(0), end(reason), STOP).finish == "tool_calls"
+    assert ANTHROPIC.parse_reply({**anthropic_reply(), "stop_reason": reason}).finish == "stop"
+
+
 def test_usage_is_put_together_from_beginning_and_end() -> None:
     events, reply = told(START, begin_text(0), stop(0), end(cache_read_input_tokens=None), STOP)
     assert reply.usage == Usage(input=15, output=7, cache_read=4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import Any
 
 from segue.canonical.blocks import Block, Media, Native, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.ids import short_hash
@@ -71,17 +71,17 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
         blocks = parse_content(list_of(body.get("content"), "content"), model)
     except InputError as error:
         raise RemoteProtocolError(f"not a message of this API: {error}") from None
-    reason = body.get("stop_reason")
+    reason = string_or_none(body.get("stop_reason"))
     called = any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
     intact = all(block.native is None or block.native.intact for block in blocks)
     return Reply(
         blocks,
-        finish=_FINISHES.get(cast("str", reason), "tool_calls" if called else "stop"),
+        finish=_FINISHES.get(reason or "", "tool_calls" if called else "stop"),
         usage=_parse_usage(object_or_none(body.get("usage"))),
         id=string_or_none(body.get("id")),
         model=model,
         stop_sequence=string_or_none(body.get("stop_sequence")),
-        cause=string_or_none(reason),
+        cause=reason,
         beside=said_beside(body, _KNOWN),
         native=Native(API, body, intact),
     )

@@ -290,7 +290,7 @@ class AnthropicReader(Reader):
     # ------------------------------------------------------------------------------------------------------------ ends
 
     def _end_all(self, *, finished: bool) -> None:
-        full = self._message.get("stop_reason") in _FULL
+        full = string_or_none(self._message.get("stop_reason")) in _FULL
         for slot in list(self._open.values()):
             last = slot is next(reversed(self._open.values()))
             self._end(slot, ended=finished and not (full and last))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import Any
 
 from segue.canonical.blocks import Block, Media, Native, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.request import Finish, Reply, Usage
@@ -79,12 +79,13 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
         raise RemoteProtocolError(f"not a reply of this API: {error}") from None
     called = any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
     extra = object_or_none(body.get("additionalModelResponseFields")) or {}
+    reason = string_or_none(body.get("stopReason"))
     return Reply(
         blocks,
-        finish=_FINISHES.get(cast("str", body.get("stopReason")), "tool_calls" if called else "stop"),
+        finish=_FINISHES.get(reason or "", "tool_calls" if called else "stop"),
         usage=_parse_usage(object_or_none(body.get("usage"))),
         stop_sequence=string_or_none(extra.get("stop_sequence")),
-        cause=string_or_none(body.get("stopReason")),
+        cause=reason,
         beside=said_beside(body, _KNOWN),
         native=Native(API, body, intact),
     )

@@ -253,7 +253,7 @@ class BedrockReader(Reader):
             self._end(slot)
 
     def _end_all(self, *, finished: bool) -> None:
-        full = self._around.get("stopReason") in _FULL
+        full = string_or_none(self._around.get("stopReason")) in _FULL
         for slot in list(self._open.values()):
             last = slot is next(reversed(self._open.values()))
             self._end(slot, ended=finished and not (full and last))
@@ -264,13 +264,7 @@ class BedrockReader(Reader):
         broken = self._end_input(slot, ended=ended) if slot.kind == _CALL else False
         if slot.kind != _CALL:
             slot.fragment = self._fragment(slot)
-        try:
-            blocks, _ = parse_content([*self._server, slot.fragment], None)
-        except InputError:
-            if ended:
-                raise
-            # Half a picture is none.
-            return
+        blocks, _ = parse_content([*self._server, slot.fragment], None)
         if len(blocks) == len(self._server):
             return
         block = blocks[-1]
