@@ -204,6 +204,7 @@ _MESSAGE_LIMIT = 1 << 25
 _SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 _BYTES, _STRING = 6, 7
 EXCEPTION = "exception:"
+_REMEMBERED = 32
 
 
 class _EventStream:
@@ -213,6 +214,8 @@ class _EventStream:
         self._pieces: list[bytes] = []
         self._held = 0
         self._wanted = _PRELUDE.size
+        # Headers repeat: what is said in them is looked up by all of them together.
+        self._read: dict[bytes, dict[str, str]] = {}
 
     def feed(self, data: bytes) -> list[Frame]:
         self._pieces.append(data)
@@ -230,7 +233,7 @@ class _EventStream:
             if len(buffer) - position < total:
                 self._wanted = total
                 break
-            frames.append(_message(buffer[position : position + total], headers))
+            frames.append(self._message(buffer[position : position + total], headers))
             position += total
         self._pieces = [buffer[position:]]
         self._held = len(buffer) - position
@@ -239,19 +242,22 @@ class _EventStream:
     def close(self) -> list[Frame]:
         return []
 
-
-def _message(message: bytes, headers: int) -> Frame:
-    if zlib.crc32(message[:-4]) != int.from_bytes(message[-4:], "big"):
-        raise RemoteProtocolError("not an event stream: a message is damaged")
-    start = _PRELUDE.size
-    found = _headers(message[start : start + headers])
-    payload = message[start + headers : -4]
-    kind = found.get(":message-type")
-    if kind == "event":
-        return found.get(":event-type"), payload
-    if not payload and ":error-message" in found:
-        payload = json.dumps({"message": found[":error-message"]}).encode()
-    return EXCEPTION + (found.get(":exception-type") or found.get(":error-code") or kind or "error"), payload
+    def _message(self, message: bytes, headers: int) -> Frame:
+        if zlib.crc32(message[:-4]) != int.from_bytes(message[-4:], "big"):
+            raise RemoteProtocolError("not an event stream: a message is damaged")
+        start = _PRELUDE.size
+        said, payload = message[start : start + headers], message[start + headers : -4]
+        found = self._read.get(said)
+        if found is None:
+            found = _headers(said)
+            if len(self._read) < _REMEMBERED:
+                self._read[said] = found
+        kind = found.get(":message-type")
+        if kind == "event":
+            return found.get(":event-type"), payload
+        if not payload and ":error-message" in found:
+            payload = json.dumps({"message": found[":error-message"]}).encode()
+        return EXCEPTION + (found.get(":exception-type") or found.get(":error-code") or kind or "error"), payload
 
 
 def _headers(data: bytes) -> dict[str, str]:

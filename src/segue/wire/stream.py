@@ -267,6 +267,10 @@ class StreamRenderer(ABC):
         """The bytes that these events add to the stream; the last event adds its end."""
 
 
+_GROWING = (TextDelta, InputDelta, ThinkingDelta)
+_APART = (Opened, UsageTold, Finished, Failed)
+
+
 class InOrder:
     """Events of a stream in which one block follows another: those of later blocks wait until the first has ended."""
 
@@ -277,7 +281,7 @@ class InOrder:
     def sorted(self, events: Iterable[Event]) -> list[Event]:
         told: list[Event] = []
         for event in events:
-            if isinstance(event, Opened | UsageTold | Finished | Failed):
+            if (isinstance(event, _GROWING) and event.index == self._open) or isinstance(event, _APART):
                 told.append(event)
             elif self._open is None or self._open == event.index:
                 self._pass(event, told)

@@ -89,11 +89,12 @@ class AnthropicReader(Reader):
 
     def read(self, payload: JsonObject, name: str | None) -> None:
         if payload.get("type") == "content_block_delta":
-            index, delta = payload.get("index"), payload.get("delta")
+            index = payload.get("index")
             slot = self._open.get(index) if type(index) is int else None
-            if slot is not None and isinstance(delta, dict):
-                kind = cast("JsonObject", delta).get("type")
-                if kind == slot.delta and type(text := cast("JsonObject", delta).get(slot.delta_key)) is str:
+            if slot is not None and type(payload.get("delta")) is dict:
+                delta: JsonObject = payload["delta"]
+                kind = delta.get("type")
+                if kind == slot.delta and type(text := delta.get(slot.delta_key)) is str:
                     if kind == "text_delta":
                         return self.text(slot.place, text)
                     if kind == "thinking_delta":

@@ -74,20 +74,30 @@ class BedrockReader(Reader):
         self._at_once: Reply | None = None
 
     def read(self, payload: JsonObject, name: str | None) -> None:
-        event = payload.get(_GROW) if name is None else payload if name == _GROW else None
-        if type(event) is dict:
-            index, delta = cast("JsonObject", event).get("contentBlockIndex"), cast("JsonObject", event).get("delta")
-            if type(index) is int and type(delta) is dict and len(cast("JsonObject", delta)) == 1:
-                if type(text := cast("JsonObject", delta).get(_TEXT)) is str:
-                    slot = self._open.get((index, _TEXT))
-                    if slot is not None:
-                        return self.text(slot.place, text)
-                elif type(used := cast("JsonObject", delta).get(_CALL)) is dict:
-                    slot = self._open.get((index, _CALL))
-                    text = cast("JsonObject", used).get("input")
-                    if slot is not None and slot.begun and type(text) is str:
-                        return self.input(slot.place, text)
+        event = payload if name == _GROW else payload.get(_GROW) if name is None else None
+        if type(event) is dict and self._went_on(cast("JsonObject", event) if name is None else payload):
+            return None
         return self._read_any(cast("JsonObject", plain(payload)), name)
+
+    def _went_on(self, event: JsonObject) -> bool:
+        """Whether this was more words or more input of a block that is open."""
+        index = event.get("contentBlockIndex")
+        if type(index) is not int or type(event.get("delta")) is not dict or len(event["delta"]) != 1:
+            return False
+        delta: JsonObject = event["delta"]
+        text = delta.get(_TEXT)
+        if text is not None:
+            slot = self._open.get((index, _TEXT))
+            if slot is not None and type(text) is str:
+                self.text(slot.place, text)
+                return True
+        elif type(delta.get(_CALL)) is dict:
+            slot = self._open.get((index, _CALL))
+            text = delta[_CALL].get("input")
+            if slot is not None and slot.begun and type(text) is str:
+                self.input(slot.place, text)
+                return True
+        return False
 
     def _read_any(self, payload: JsonObject, name: str | None) -> None:
         if name is not None and name.startswith(EXCEPTION):
