@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from segue.items import parse_item, render_item
     from segue.render.report import Report
     from segue.repair import Change, Repaired, repair
+    from segue.streaming import ReplyStream, assemble
     from segue.wire.by_model import Detected, detect
     from segue.wire.registry import Format, formats
 
@@ -43,10 +44,12 @@ __all__ = [
     "Rendered",
     "Repaired",
     "Reply",
+    "ReplyStream",
     "Report",
     "SegueError",
     "Verdict",
     "Violation",
+    "assemble",
     "canonical_tool_id",
     "check",
     "convert",
@@ -78,6 +81,7 @@ _ROOMS = {
     "segue.items": ("parse_item", "render_item"),
     "segue.render.report": ("Report",),
     "segue.repair": ("Change", "Repaired", "repair"),
+    "segue.streaming": ("ReplyStream", "assemble"),
     "segue.wire.by_model": ("Detected", "detect"),
     "segue.wire.registry": ("Format", "formats"),
 }

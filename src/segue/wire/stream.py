@@ -41,6 +41,7 @@ TURN_KEY = "turn-0"
 """The turn key of a stream that is read outside any conversation."""
 ENDED_EARLY = ApiError(0, "the stream ended before the reply did", kind="stream_ended")
 DONE = b"[DONE]"
+_RECORDED = frozenset({"data", "event", "id", "retry", "time", "timestamp"})
 
 _decode = msgspec.json.Decoder().decode
 
@@ -189,9 +190,12 @@ class StreamParser:
             self._read(name, payload)
 
     def take(self, payload: Mapping[str, Any], name: str | None = None) -> None:
-        """A payload that somebody decoded already."""
+        """A payload that somebody decoded already; also as some write it down, with its event's name beside it."""
+        value = cast("JsonObject", payload)
+        if "data" in value and value.keys() <= _RECORDED and isinstance(value["data"], dict):
+            name, value = value.get("event") if isinstance(value.get("event"), str) else None, value["data"]
         try:
-            self._reader.read(cast("JsonObject", payload), name)
+            self._reader.read(value, name)
         except (InputError, RecursionError) as error:
             raise RemoteProtocolError(f"not a stream of this API: {error}") from None
 

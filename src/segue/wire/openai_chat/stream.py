@@ -378,7 +378,7 @@ class ChatRenderer(StreamRenderer):
             self._held.add(index)
             return
         name = self._out.spell(call.name)
-        if self._home and self._dialect.old_calls and call.origin.identity == "absent":
+        if self._is_old(call):
             self._legacy.add(index)
             yield self._chunk({"function_call": {"name": name, "arguments": ""}})
             return
@@ -386,6 +386,11 @@ class ChatRenderer(StreamRenderer):
         key, field = self._keys[index] = ("custom", "input") if call.kind == "custom" else ("function", "arguments")
         entry = {"index": place, "id": self.ids.render(call.id), "type": key, key: {"name": name, field: ""}}
         yield self._chunk({"tool_calls": [entry]})
+
+    def _is_old(self, call: ToolCall) -> bool:
+        """Whether this came as a `function_call`, which has no id."""
+        own = self._home and self._dialect.old_calls and call.origin.provider == self._dialect.provider
+        return own and call.origin.identity == "absent"
 
     def _input(self, event: InputDelta) -> JsonObject:
         if event.index in self._legacy:
