@@ -519,6 +519,28 @@ def test_what_is_said_around_the_reply_is_kept() -> None:
     assert (bare(again), again.native) == (bare(reply), reply.native)
 
 
+def test_content_in_the_first_event() -> None:
+    start = {**START, "message": {**START["message"], "content": [text("He"), use("toolu_1", "f", {"a": 1})]}}
+    _, reply = told(start, say(0, "llo"), stop(0), end("tool_use"), STOP)
+    assert (reply.text, only_call(reply).arguments) == ("Hello", {"a": 1})
+
+
+def test_words_in_the_first_event_of_a_block() -> None:
+    assert spoken(begin(0, **text("He")), say(0, "llo"), stop(0), end(), STOP).text == "Hello"
+
+
+def test_the_mark_that_ends_streams_of_other_apis_is_an_end() -> None:
+    _, reply = read(ANTHROPIC, served(START, begin_text(0), say(0, "Hm.")) + b"data: [DONE]\n\n")
+    assert (reply.text, reply.finish) == ("Hm.", "stop")
+
+
+def test_another_model_goes_on() -> None:
+    block = {"type": "fallback", "from": {"model": "claude-opus-4-6"}, "to": {"model": "claude-haiku-4-5"}}
+    events, reply = told(START, begin(0, **block), stop(0), begin_call(1), stop(1), end("tool_use"), STOP)
+    assert (reply.model, only_call(reply).origin.model) == ("claude-haiku-4-5", "claude-haiku-4-5")
+    assert sdk(written(ANTHROPIC, events)[0], beta=True)[-1].model == "claude-haiku-4-5"
+
+
 def test_half_a_character_in_each_of_two_deltas() -> None:
     data = served(START, begin_text(0)) + b"".join(
         b'data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"%b"}}\n\n' % half
@@ -751,6 +773,16 @@ def test_what_a_client_cant_be_told_is_left_out_as_of_a_whole_reply() -> None:
     for block in [*said, *whole["content"]]:
         block.pop("id", None)
     assert said == whole["content"]
+
+
+def test_keys_that_blocks_do_not_have_are_named_as_of_a_whole_reply() -> None:
+    body = anthropic_reply({**text("Hm."), "mood": "blue"}, use("toolu_1", "f", {"a": 1}, mood="red"))
+    reply = read(ANTHROPIC, json.dumps(body).encode())[1]
+    data, report = written(ANTHROPIC, events_of(reply))
+    _, expected = told_at_once(reply, ANTHROPIC)
+    assert [finding.message for finding in report.findings] == [finding.message for finding in expected.findings]
+    assert len(report.findings) == 2
+    assert b"mood" not in data
 
 
 def test_blocks_that_came_at_once_follow_one_another() -> None:

@@ -206,7 +206,14 @@ class AnthropicReader(Reader):
                 slot.given = _written(fragment.get("input"))
             case _:
                 slot.given = _written(fragment.get("input"))
+                self._note_fallback(fragment)
         return slot
+
+    def _note_fallback(self, fragment: JsonObject) -> None:
+        """Where another model goes on, it is the one that the reply is of."""
+        model = (object_or_none(fragment.get("to")) or {}).get("model") if fragment.get("type") == "fallback" else None
+        if isinstance(model, str):
+            self._message["model"] = self._model = model
 
     def _place(self, slot: _Slot, place: int) -> None:
         slot.place = place
@@ -392,6 +399,7 @@ class AnthropicRenderer(BlockRenderer):
 
     def begin_call(self, call: ToolCall) -> bytes:
         name, call_id = self.projection.names.render(call.name), self.ids.render(call.id)
+        report_unknown(call.native, self.report)
         begun = with_rest({"type": "tool_use", "id": call_id, "name": name, "input": {}}, call.native)
         return self._begin(begun, "input_json_delta", "partial_json") + self.delta("")
 
