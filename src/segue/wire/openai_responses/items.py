@@ -354,11 +354,11 @@ def _render_made(block: Block, out: Spelling) -> list[JsonObject]:
     match block:
         case ToolCall(kind="hosted"):
             told = TEXTS.hosted_call.format(tool=block.name, arguments=write_text(block.arguments))
-            return _unless_said(own, block.id, out) if own is not None else [said(told)]
+            return [own if own is not None else said(told)]
         case ToolCall():
             return [_reported(render_call(block, out), home, out)]
         case ToolResponse():
-            return [] if own is None or is_embedded(block) else _unless_said(own, block.call_id, out)
+            return [] if own is None or is_embedded(block) else [own]
         case Thinking():
             return [own if own is not None else render_reasoning(block, home)]
         case Text():
@@ -367,15 +367,6 @@ def _render_made(block: Block, out: Spelling) -> list[JsonObject]:
             return _render_other(block, own, out)
         case _:
             return [said(str(render_part(block, out).get("text", "")))]
-
-
-def _unless_said(item: JsonObject, call_id: str, out: Spelling) -> list[JsonObject]:
-    """OAI-RESP-13: what the provider did goes back under its id, and that once."""
-    item_id = item.get("id")
-    if item_id is not None and item_id in out.used:
-        out.report.add("dedupe", "an item that stands twice: left out", call_id=call_id, subject=str(item_id))
-        return []
-    return [item]
 
 
 def _render_other(block: Opaque, own: JsonObject | None, out: Spelling) -> list[JsonObject]:
