@@ -13,6 +13,7 @@ from segue.wire.catalog.foundry import FOUNDRY
 from segue.wire.catalog.gemini import GEMINI
 from segue.wire.catalog.mistral import MISTRAL
 from segue.wire.catalog.openai import OPENAI
+from segue.wire.catalog.paths import has
 from segue.wire.catalog.shape import Shape
 from segue.wire.fields import JsonObject, object_or_none
 
@@ -88,7 +89,7 @@ def _strangeness(payload: JsonObject, entry: Entry) -> int:
     unknown = len(inner.keys() - entry.fields.keys())
     known = sum(1 if value == "*" else 2 for value in entry.discriminator.values())
     output = SHAPES[entry.provider][entry.wire_type].output
-    disclosed = entry.role == "call+output" and output is not None
-    if disclosed and output is not None:
-        return 100 * unknown - known + (5 if output.read(payload)[0] is None else -10)
-    return 100 * unknown - known
+    if entry.role != "call+output" or output is None:
+        return 100 * unknown - known
+    told = output.read(payload)[0] is not None or (output.path is not None and has(payload, output.path))
+    return 100 * unknown - known + (-10 if told else 5)
