@@ -91,6 +91,8 @@ class ResponsesDialect(Struct, frozen=True):
     response_prefix: str = "resp"
     goes_on: Callable[[str], bool] = bool
     """Whether this can name a response that the provider holds."""
+    hold_tool: Callable[[JsonObject], None] | None = None
+    """Raises, with the place, where a tool that the vendor runs is declared otherwise than it takes it."""
     mend_item: Callable[[JsonObject, str, Report], JsonObject] | None = None
     """An item and its type as this vendor wants it: itself where nothing is amiss."""
     mend_body: Callable[[JsonObject, Report], JsonObject] | None = None

@@ -82,6 +82,8 @@ def _parse_entry(
         told = string_or_none(entry.get("server_label")) or kind
         if kind == "mcp" and told == kind:
             raise InputError("an MCP server's tools need its `server_label`", path="server_label")
+        if dialect.hold_tool is not None:
+            dialect.hold_tool(entry)
         yield Tool(told, kind="hosted", native=Native(dialect.name, entry), extra=extra)
     else:
         yield _parse_own(entry, kind, namespace, extra, dialect)
