@@ -25,7 +25,8 @@ __all__ = [
 
 PART_TYPES = frozenset(PARTS)
 # Of these a body from anywhere is mended; what the service runs is bound by what its declaration says.
-_CLIENTS_OWN = ("function", "custom", "namespace")
+_HELD = ("function", "custom")
+_CLIENTS_OWN = (*_HELD, "namespace")
 
 # ---------------------------------------------------------------------------------------------------------------- ids
 
@@ -105,6 +106,8 @@ def hold_tool(tool: JsonObject) -> None:
     """Raises where a tool that the service runs is declared otherwise than its schema has it: a bound that was left
     out would be none."""
     kind = tool.get("type")
+    if kind == "namespace":
+        _hold_namespace(tool)
     if kind in _CLIENTS_OWN or kind not in TOOLS:
         return
     lost: list[Loss] = []
@@ -114,12 +117,28 @@ def hold_tool(tool: JsonObject) -> None:
             raise InputError(f"this is not what {kind} takes here: {kind_of(loss.value)}", path=loss.path)
 
 
+def _hold_namespace(tool: JsonObject) -> None:
+    if not isinstance(tool.get("description"), str | None):
+        raise InputError(f"a string was expected, not {kind_of(tool['description'])}", path="description")
+    for index, held in enumerate(cast("list[Any]", tool["tools"])):
+        kind = (object_or_none(held) or {}).get("type")
+        if kind and kind not in _HELD:
+            raise InputError(f"one of {', '.join(_HELD)} was expected, not {kind!r}", path=f"tools[{index}].type")
+
+
+def _described(tool: JsonObject, report: Report) -> JsonObject:
+    if tool["type"] != "namespace" or tool.get("description") is not None:
+        return tool
+    report.add("tools", "a namespace needs a description: an empty one is given", subject=str(tool.get("name")))
+    return {**tool, "description": ""}
+
+
 def mended_tools(tools: list[Any], report: Report) -> list[Any]:
     """The declarations of types that are known, each without members that the schema refuses."""
     known = [tool for tool in tools if str((object_or_none(tool) or {}).get("type")) in TOOLS]
     if len(known) < len(tools):
         report.add("tools", "tools of types that are not known here are left out", subject="tools")
-    made = [_fitted(tool, TOOLS[tool["type"]], report) for tool in known]
+    made = [_fitted(_described(tool, report), TOOLS[tool["type"]], report) for tool in known]
     same = len(made) == len(tools) and all(a is b for a, b in zip(made, tools, strict=True))
     return tools if same else made
 
@@ -129,5 +148,14 @@ def fitted_agent(agent: JsonObject, report: Report) -> JsonObject:
 
 
 def fitted_body(body: JsonObject, report: Report) -> JsonObject:
-    """The body without members that the schema refuses."""
-    return _fitted(body, BODY, report)
+    """The body without members that the schema refuses, alone or beside others."""
+    body = _fitted(body, BODY, report)
+    against = {
+        "background": body.get("background") is True and body.get("store") is False,
+        "stream_options": body.get("stream_options") is not None and body.get("stream") is not True,
+    }
+    for name in (name for name, is_against in against.items() if is_against):
+        why = "only what is stored runs in the background" if name == "background" else "there is no stream"
+        report.add("adjusted", f"{name} is left out: {why}", subject=name)
+        body = {key: value for key, value in body.items() if key != name}
+    return body

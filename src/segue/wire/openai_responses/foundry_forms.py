@@ -132,10 +132,11 @@ _IN_PARTS = lines(
     }
 )
 _MARK = "prompt_cache_breakpoint?:@mark"
+_FILE = f"detail?:=auto,low,high file_data? file_id?:s0 file_url? filename? {_MARK}"
 PARTS: dict[str, Record] = lines(
     {
         "computer_screenshot": f"detail:{_DETAILS} file_id:s0 image_url:s0 {_MARK}",
-        "input_file": f"detail?:=auto,low,high file_data? file_id?:s0 file_url? filename? {_MARK}",
+        "input_file": _FILE,
         "input_image": f"detail?:{_DETAILS}|0 file_id?:s0 image_url?:s0 {_MARK}",
         "input_text": f"text {_MARK}",
         "output_text": "text annotations:[?@annotation] logprobs?:[@tokens]",
@@ -251,6 +252,7 @@ _ALONE = (
 )
 _IN_BODY = lines(
     {
+        "mark": "mode:=explicit",
         "held": "id",
         "kept": "type compact_threshold?:i0",
         "moderated": "mode:=score,block",
@@ -262,9 +264,9 @@ _IN_BODY = lines(
             "mcp": "server_label name?:s0",
         },
         "variable": {
-            "input_text": "text",
-            "input_image": f"detail:{_DETAILS} file_id?:s0 image_url?:s0",
-            "input_file": "detail?:=auto,low,high file_data? file_id?:s0 file_url? filename?",
+            "input_text": f"text {_MARK}",
+            "input_image": f"detail:{_DETAILS} file_id?:s0 image_url?:s0 {_MARK}",
+            "input_file": _FILE,
         },
         "cached": "mode?:=implicit,explicit ttl?:=30m",
         "reasoned": "context?:=auto,current_turn,all_turns|0 mode?:=standard,pro "

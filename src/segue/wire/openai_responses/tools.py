@@ -73,7 +73,10 @@ def _parse_entry(
         raise InputError(f"a tool's type must be a string, not {kind_of(kind)}", path="type")
     if kind == "namespace":
         name = _name(entry)
-        for index, inner in enumerate(list_of(entry.get("tools"), "tools")):
+        held = list_of(entry.get("tools"), "tools")
+        if dialect.hold_tool is not None:
+            dialect.hold_tool(entry)
+        for index, inner in enumerate(held):
             try:
                 yield from _parse_entry(object_of(inner), name, extra, dialect)
             except InputError as error:
