@@ -17,7 +17,6 @@ from segue.render.report import Report
 from segue.wire.fields import JsonObject, object_or_none
 from segue.wire.openai_responses import demands, make_wire
 from segue.wire.openai_responses.foundry import (
-    PART_TYPES,
     fitted_agent,
     fitted_body,
     hold_tool,
@@ -26,6 +25,7 @@ from segue.wire.openai_responses.foundry import (
     mended_item,
     mended_tools,
     takes,
+    takes_part,
 )
 from segue.wire.openai_responses.shared import ResponsesDialect
 
@@ -97,7 +97,7 @@ AZURE_FOUNDRY = make_wire(
         _NAME,
         lawful_id=lawful_id,
         takes=takes,
-        part_types=PART_TYPES,
+        takes_part=takes_part,
         files=frozenset({_NAME}),
         response_prefix="caresp",
         goes_on=_goes_on,

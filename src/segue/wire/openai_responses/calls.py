@@ -204,6 +204,9 @@ def _in_own_type(call: ToolCall, response: ToolResponse | None, out: Spelling) -
     row = TYPED.get(home.fragment["type"]) if home is not None and "type" in home.fragment else None
     if home is None or row is None or not home.intact:
         return False
+    # An item that lost its id may be one that can't be without.
+    if not out.dialect.takes(home.fragment["type"], cast("JsonObject", home.fragment)):
+        return False
     answer = out.home(response.native) if response is not None else None
     if response is None or (answer is not None and answer.intact and answer.fragment.get("type") == row.output):
         return True

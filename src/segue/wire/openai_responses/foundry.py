@@ -12,7 +12,6 @@ from segue.wire.openai_responses.foundry_forms import AGENT, BODY, ITEMS, PARTS,
 from segue.wire.openai_responses.foundry_lines import MISFIT, Loss, Record, mended
 
 __all__ = [
-    "PART_TYPES",
     "fitted_agent",
     "fitted_body",
     "hold_tool",
@@ -21,9 +20,9 @@ __all__ = [
     "mended_item",
     "mended_tools",
     "takes",
+    "takes_part",
 ]
 
-PART_TYPES = frozenset(PARTS)
 # Of these a body from anywhere is mended; what the service runs is bound by what its declaration says.
 _HELD = ("function", "custom")
 _CLIENTS_OWN = (*_HELD, "namespace")
@@ -70,6 +69,12 @@ def takes(kind: str, item: JsonObject) -> bool:
         return False
     needs_id = "id" in form.members and not form.members["id"][0]
     return not needs_id or kind == "local_shell_call_output" or lawful_id(kind, item["id"])
+
+
+def takes_part(part: JsonObject) -> bool:
+    """The same for a content part."""
+    form = PARTS.get(str(part.get("type")))
+    return form is not None and mended(part, form, []) is not MISFIT
 
 
 def mended_item(item: JsonObject, kind: str, report: Report) -> JsonObject:

@@ -132,6 +132,7 @@ _IN_PARTS = lines(
     }
 )
 _MARK = "prompt_cache_breakpoint?:@mark"
+_ANNOTATED = "[?@annotation] logprobs?:[@tokens]"
 _FILE = f"detail?:=auto,low,high file_data? file_id?:s0 file_url? filename? {_MARK}"
 PARTS: dict[str, Record] = lines(
     {
@@ -139,7 +140,7 @@ PARTS: dict[str, Record] = lines(
         "input_file": _FILE,
         "input_image": f"detail?:{_DETAILS}|0 file_id?:s0 image_url?:s0 {_MARK}",
         "input_text": f"text {_MARK}",
-        "output_text": "text annotations:[?@annotation] logprobs?:[@tokens]",
+        "output_text": f"text annotations:{_ANNOTATED}",
         "reasoning_text": "text",
         "refusal": "refusal",
         "summary_text": "text",
@@ -147,6 +148,9 @@ PARTS: dict[str, Record] = lines(
     },
     _IN_PARTS,
 )
+
+# AZF-04 speaks about annotations that are missing.
+_SAID = lines({"said": {"output_text": f"text annotations?:{_ANNOTATED}", "refusal": "refusal"}}, _IN_PARTS)
 
 # -------------------------------------------------------------------------------------------------------------- items
 
@@ -228,7 +232,7 @@ ITEMS: dict[str, Record] = lines(
         "mcp_list_tools": "id server_label tools:[@offered] error!:@mcp_error",
         "memory_search_call": "results!:[@remembered]|0 status? id?:x",
         "message": "role content:sa type? phase?:=commentary,final_answer|0 status?",
-        "output_message": f"id role:=assistant content:a status:{_STATES} phase?:=commentary,final_answer|0",
+        "output_message": f"id role:=assistant content:[@said] status:{_STATES} phase?:=commentary,final_answer|0",
         "program": "id call_id code fingerprint",
         "program_output": "id call_id result status:=completed,incomplete",
         "reasoning": f"id summary:[@summary] content?:[@thought] encrypted_content?:s0 {_STATE}",
@@ -238,7 +242,7 @@ ITEMS: dict[str, Record] = lines(
         "tool_search_output": f"tools:[?@tool] call_id?:s0 execution?:=server,client id?:s0 {_STATE}",
         "web_search_call": f"id action:@looked status:{_RAN}",
     },
-    {**_IN_ITEMS, "tool": Record(by_type=TOOLS)},
+    {**_IN_ITEMS, "tool": Record(by_type=TOOLS), **_SAID},
 )
 
 # --------------------------------------------------------------------------------------------------------------- body

@@ -1,16 +1,16 @@
 """Lines that say which members an object has and what each may be, and a walk that mends an object by them.
 
 A line is a row of members. `?` marks one that may be left out, `!` one that may be missing but, where it stands, tells
-too much to be left out; behind `:` stands what is taken, a string where nothing stands. Letters are kinds (string, integer, number, boolean, array, object, `0` for null, `x` for anything); `=a,b` is
-one of these words, `[…]` a list, `[?…]` a list that may lose entries, `<…>` an object with any keys, `@name` an object
-with a line of its own, and `|` stands between what is taken alike. Of members that a line does not name nothing is
-said.
+too much to be left out; behind `:` stands what is taken, a string where nothing stands. Letters are kinds (string,
+integer, number, boolean, array, object, `0` for null, `x` for anything); `=a,b` is one of these words, `[…]` a list,
+`[?…]` a list that may lose entries, `<…>` an object with any keys, `@name` an object with a line of its own, and `|`
+stands between what is taken alike. Of members that a line does not name nothing is said.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from msgspec import Struct
@@ -132,39 +132,23 @@ def mended(value: Any, form: Form, lost: list[Loss], path: str = "") -> Any:
         case Either():
             return _nearest(value, form, lost, path)
         case Listed():
-            if not isinstance(value, list):
-                return MISFIT
-            places = enumerate(cast("list[Any]", value))
-            kept = _each(((f"{path}[{index}]", entry, entry) for index, entry in places), form.each, form.loose, lost)
-            return MISFIT if kept is None else _same_or(value, [entry for _, entry in kept])
-        case Keyed():
-            if not isinstance(value, dict):
-                return MISFIT
-            members = cast("JsonObject", value).items()
-            kept = _each(((_under(path, key), key, entry) for key, entry in members), form.each, False, lost)
-            return MISFIT if kept is None else _same_or(value, dict(kept))
-        case Record():
-            return _mended_members(value, form, lost, path) if isinstance(value, dict) else MISFIT
+            return _mended_list(cast("list[Any]", value), form, lost, path) if isinstance(value, list) else MISFIT
+        case Keyed() | Record():
+            return _mended_members(cast("JsonObject", value), form, lost, path) if isinstance(value, dict) else MISFIT
 
 
-def _each(
-    places: Iterable[tuple[str, Any, Any]], form: Form, loose: bool, lost: list[Loss]
-) -> list[tuple[Any, Any]] | None:
-    kept: list[tuple[Any, Any]] = []
-    for place, key, entry in places:
-        made = mended(entry, form, lost, place)
+def _mended_list(value: list[Any], form: Listed, lost: list[Loss], path: str) -> Any:
+    kept: list[Any] = []
+    for index, entry in enumerate(value):
+        made = mended(entry, form.each, lost, f"{path}[{index}]")
         if made is not MISFIT:
-            kept.append((key, made))
+            kept.append(made)
             continue
-        lost.append(Loss(place, entry, not loose))
-        if not loose:
-            return None
-    return kept
-
-
-def _same_or(value: Any, made: Any) -> Any:
-    old, new = (list(held.values()) if isinstance(held, dict) else held for held in (value, made))
-    return value if len(old) == len(new) and all(a is b for a, b in zip(old, new, strict=True)) else made
+        lost.append(Loss(f"{path}[{index}]", entry, needed=not form.loose))
+        if not form.loose:
+            return MISFIT
+    same = len(kept) == len(value) and all(a is b for a, b in zip(kept, value, strict=True))
+    return value if same else kept
 
 
 def _nearest(value: Any, form: Either, lost: list[Loss], path: str) -> Any:
@@ -181,7 +165,9 @@ def _nearest(value: Any, form: Either, lost: list[Loss], path: str) -> Any:
     return MISFIT if misfit else made
 
 
-def _mended_members(value: JsonObject, form: Record, lost: list[Loss], path: str) -> Any:
+def _mended_members(value: JsonObject, form: Record | Keyed, lost: list[Loss], path: str) -> Any:
+    if isinstance(form, Keyed):
+        form = Record(dict.fromkeys(value, ("!", form.each)))
     if form.by_type is not None:
         kind = value.get("type")
         chosen = form.by_type.get(kind) if isinstance(kind, str) else None

@@ -82,8 +82,8 @@ class ResponsesDialect(Struct, frozen=True):
     """Whether an item of this type may go back under this id."""
     takes: Callable[[str, JsonObject], bool] = is_openai_item
     """Whether an item of a type with a row of its own, or of none, may go back as it is."""
-    part_types: frozenset[str] | None = None
-    """The types of content parts, where the list is closed."""
+    takes_part: Callable[[JsonObject], bool] | None = None
+    """Whether a content part may go back as it is, where the list of their types is closed."""
     files: frozenset[str] = APIS
     """The APIs that hold the same files."""
     kindred: bool = False
