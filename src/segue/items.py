@@ -23,11 +23,11 @@ def parse_item(payload: Body, provider: str, wire_type: str | None = None) -> li
     """The blocks of a payload: a call, an output, or both. `wire_type` is the catalogue's name of its type, needed
     only where the payload alone is ambiguous. A type that the catalogue has not is kept whole, as `Opaque`."""
     value, _ = read_object(payload)
-    if not value:
-        raise InputError("a call or an output was expected, not an empty object", path="payload")
     entry = find(value, provider, wire_type)
     if entry is not None:
         return read(value, entry, SHAPES[provider][entry.wire_type])
+    if not value:
+        raise InputError("a call or an output was expected, not an empty object", path="payload")
     kind = string_or_none(value.get("type")) or next(iter(value))
     said = string_or_none(value.get("text")) or write_text(value)
     origin = Origin(provider, identity="absent")
@@ -75,7 +75,8 @@ def _uncatalogued(blocks: Sequence[Block], provider: str) -> JsonObject | None:
         return None
     if blocks[0].origin.provider != provider or blocks[0].origin.wire_type is not None:
         return None
-    if not native.intact:
+    named = PLAIN[provider].elsewhere and bool(string_or_none(native.fragment.get("type")))
+    if not native.intact and not named:
         raise InputError(f"{blocks[0].kind} is nothing that {provider} would take", path="blocks")
     return dict(native.fragment)
 

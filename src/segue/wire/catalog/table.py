@@ -29,13 +29,17 @@ SHAPES: Mapping[str, Mapping[str, Shape]] = {
 
 
 class Plain(NamedTuple):
-    """A provider's wire, the types there that say any call and any output, and a body in which the model said this."""
+    """A provider's wire, the types there that say any call and any output, and a body in which the model said this.
+
+    `elsewhere`: there are APIs of this provider with types of their own which no wire speaks.
+    """
 
     api: str
     provider: str
     call: str
     output: str
     body: Callable[[JsonObject], JsonObject]
+    elsewhere: bool = False
 
 
 _ASKED = {"role": "user", "content": "."}
@@ -63,8 +67,8 @@ PLAIN: Mapping[str, Plain] = {
     "openai": Plain("openai-responses", "openai", "FunctionToolCall", "FunctionToolCallOutput", _item),
     "azure-foundry": Plain("azure-foundry", "openai", "FunctionToolCall", "FunctionToolCallOutput", _item),
     "anthropic": Plain("anthropic", "anthropic", "ResponseToolUseBlock", "RequestToolResultBlock", _message_part),
-    "gemini": Plain("gemini", "gemini", "FunctionCall", "FunctionResponse", _part),
-    "mistral": Plain("mistral", "mistral", "ToolCall", "ToolMessage", _message_part),
+    "gemini": Plain("gemini", "gemini", "FunctionCall", "FunctionResponse", _part, elsewhere=True),
+    "mistral": Plain("mistral", "mistral", "ToolCall", "ToolMessage", _message_part, elsewhere=True),
     "bedrock": Plain("bedrock", "bedrock", "ToolUse", "ToolResult", _block),
 }
 

@@ -135,7 +135,7 @@ def parse_output(item: JsonObject, reading: Reading, *, sound: bool) -> ToolResp
     if row is not None:
         named = not hosted or has_call_id(item) or (row.unnamed and item.get("call_id") is None)
         content, structured = row.content(item), row.value(item)
-        lawful = reading.is_whole(kind, item) and named
+        lawful = reading.is_whole(kind, item) and named and (not hosted or reading.knows_call(item))
     else:
         content, structured, lawful = _parse_output_content(item.get("output"), reading)
         lawful = lawful and has_lawful_status(kind, item) and _has_lawful_name(item)

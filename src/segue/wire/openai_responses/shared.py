@@ -149,6 +149,12 @@ class Reading(Struct):
         """Whether an item has all that its type demands, and is of a type that goes back."""
         return is_shaped(kind, item) and self.dialect.takes(kind, item)
 
+    def knows_call(self, item: JsonObject) -> bool:
+        """Whether the call that an output names came before it, or may have (OAI-RESP-05): calls stand elsewhere."""
+        call_id = raw_id_or_none(item.get("call_id"))
+        elsewhere = self.continues or not (self.calls or self.searches)
+        return call_id is None or elsewhere or ("call", call_id) in self.calls
+
     def is_first(self, kind: str, item: JsonObject) -> bool:
         """Whether no item before this one is the call, or the output, of this id (OAI-RESP-25)."""
         call_id = raw_id_or_none(item.get("call_id"))

@@ -159,7 +159,7 @@ def _render_tool(tool: Tool, out: Spelling) -> JsonObject:
     if native is not None and native.intact:
         return _with_name(cast("JsonObject", native.fragment), name)
     if tool.grammar is not None and not _is_grammar(tool.grammar):
-        out.report.add("tools", "its grammar lacks its syntax or definition: left out", subject=tool.name)
+        out.report.add("tools", "its grammar lacks its definition, or a syntax that is known: left out", subject=tool.name)
         tool = replace(tool, grammar=None)
     if tool.kind == "function" and is_openai(tool.native):
         tool = replace(tool, parameters=lawful_schema(tool, rules.OPENAI, out.report))
@@ -170,7 +170,7 @@ def _render_tool(tool: Tool, out: Spelling) -> JsonObject:
 
 
 def _is_grammar(grammar: Mapping[str, Any]) -> bool:
-    return all(isinstance(grammar.get(key), str) for key in ("syntax", "definition"))
+    return grammar.get("syntax") in ("lark", "regex") and isinstance(grammar.get("definition"), str)
 
 
 def _declaration(tool: Tool, name: str) -> JsonObject:
