@@ -16,6 +16,7 @@ from segue.canonical.jsontext import write_sorted
 
 __all__ = [
     "NO_IDS",
+    "any_canonical",
     "canonical_tool_id",
     "hashed_tool_id",
     "hashed_tool_ids",
@@ -53,6 +54,11 @@ def short_hashes(texts: Sequence[bytes], length: int) -> list[str]:
 def is_canonical(value: str | None) -> bool:
     """Whether this is a well-formed canonical id; a malformed one is a raw id like any other."""
     return value is not None and value.startswith(_PREFIX) and _WELL_FORMED.fullmatch(value) is not None
+
+
+def any_canonical(values: Sequence[str | None]) -> bool:
+    """`is_canonical` of one of many, mostly told by one look at all."""
+    return _PREFIX in "|".join([value for value in values if value]) and any(map(is_canonical, values))
 
 
 def canonical_tool_id(

@@ -18,6 +18,7 @@ from segue.errors import InputError
 
 __all__ = [
     "MAX_DEPTH",
+    "keys_are",
     "parse_argument_text",
     "plain",
     "read",
@@ -40,6 +41,7 @@ _decoder = msgspec.json.Decoder()
 _ESCAPED_UNIT = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
 _LONE = "\N{REPLACEMENT CHARACTER}"
 _UNPAIRED = re.compile("[\ud800-\udfff]")
+_SPACED = re.compile(r'"\s+:')
 _QUOTED = re.compile(rb'"[^"]*"')
 _NOT_STRUCTURE = bytes(byte for byte in range(256) if byte not in b'[]{}"')
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|(?P<number>-?\d[\d.eE+-]*)|[\[\]{}]', re.DOTALL)
@@ -227,9 +229,14 @@ def parse_argument_text(text: str) -> tuple[Any, str | None]:
     return None, text
 
 
+def keys_are(text: str, count: int) -> bool:
+    """Whether this JSON has no more keys than so many, as far as a glance can tell."""
+    return text.count(":") == count or (text.count('":') == count and _SPACED.search(text) is None)
+
+
 def repeated_key(text: str, value: object) -> str | None:
     """A key that stands twice in an object of this JSON; `value` is what it was read as."""
-    if isinstance(value, dict) and text.count('":') == len(cast("dict[str, Any]", value)) and '" :' not in text:
+    if isinstance(value, dict) and keys_are(text, len(cast("dict[str, Any]", value))):
         return None
     found: list[str] = []
 
@@ -248,12 +255,13 @@ def repeated_key(text: str, value: object) -> str | None:
 def refuse_twice(data: object, key: str) -> None:
     """An `InputError` where this key of a body stands in it twice. Only text can say so; a dict has each key once."""
     if isinstance(data, str):
-        count = data.count(f'"{key}"')
+        once = data.find(f'"{key}"') == data.rfind(f'"{key}"')
     elif isinstance(data, bytes | bytearray):
-        count = data.count(f'"{key}"'.encode())
+        name = f'"{key}"'.encode()
+        once = data.find(name) == data.rfind(name)
     else:
         return
-    if count < 2:
+    if once:
         return
     pairs: list[tuple[str, Any]] = json.loads(data, object_pairs_hook=list)
     if [name for name, _ in pairs].count(key) > 1:

@@ -7,17 +7,33 @@ with can happen. Whoever meets anything else raises `NotPlainError`, and the his
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
-from segue.canonical.ids import NO_IDS, hashed_tool_ids, is_canonical, reply_text, short_hashes, turn_key
-from segue.canonical.jsontext import MAX_DEPTH, depth_of
+from segue.canonical.ids import NO_IDS, any_canonical, hashed_tool_ids, reply_text, short_hashes, turn_key
+from segue.canonical.jsontext import MAX_DEPTH, depth_of, keys_are, repeated_key
 
-__all__ = ["Content", "Event", "NotPlainError", "Plain", "Turn", "Words", "checked_words", "name_calls"]
+__all__ = [
+    "Content",
+    "Event",
+    "NotPlainError",
+    "Plain",
+    "Turn",
+    "Words",
+    "checked_words",
+    "name_calls",
+    "read_arguments",
+]
 
 _NOT_NAMES = frozenset({None, *NO_IDS})
+# Unknown to whoever writes a body, so no text of theirs can hold it.
+_SEAM = os.urandom(12).hex()
+_seamed = msgspec.json.Decoder(list[dict[str, Any] | str])
 
 Content: TypeAlias = str | list[str]
 """A text, or the texts of a list of parts."""
@@ -85,12 +101,24 @@ def checked_words(content: Content) -> Content:
     return content
 
 
+def read_arguments(texts: Sequence[str]) -> list[dict[str, Any]]:
+    """The objects that these texts are, all read at once: whole ones alone come out between the seams."""
+    joined = f',"{_SEAM}",'.join(texts)
+    read = _seamed.decode(f"[{joined}]")
+    arguments = [value for value in read if isinstance(value, dict)]
+    if len(arguments) != len(texts) or read[1::2] != [_SEAM] * (len(texts) - 1):
+        raise NotPlainError
+    if not keys_are(joined, sum(map(len, arguments))) and any(map(repeated_key, texts, arguments)):
+        raise NotPlainError
+    return arguments
+
+
 def name_calls(plain: Plain, provider: str) -> None:
     """Gives the calls the ids that pairing would give them: no raw id stands twice, or there are none at all."""
     raw_ids, names, arguments = plain.raw_ids, plain.names, plain.arguments
     known = set(raw_ids)
     named = known != {None}
-    if named and (len(known) < len(raw_ids) or not known.isdisjoint(_NOT_NAMES) or any(map(is_canonical, known))):
+    if named and (len(known) < len(raw_ids) or not known.isdisjoint(_NOT_NAMES) or any_canonical(raw_ids)):
         raise NotPlainError
     turns = [event for event in plain.events if type(event) is Turn and event.start < event.stop]
     calls = list(zip(raw_ids, names, arguments, strict=True))

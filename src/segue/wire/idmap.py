@@ -28,6 +28,7 @@ _HASHED = 24
 _ALPHANUMERIC = ascii_letters + digits
 _NINE = len(_ALPHANUMERIC) ** 9
 _PAIRS = [first + second for second in _ALPHANUMERIC for first in _ALPHANUMERIC]
+_OF_TWO = len(_PAIRS)
 
 _compiled = cache(re.compile)
 
@@ -98,11 +99,11 @@ def mistral_scheme(*, lawful: str = r"[a-zA-Z0-9]{9}") -> IdScheme:
 def nine_characters(text: str) -> str:
     """Nine letters and digits from a hash of the text."""
     number = int.from_bytes(sha256(text.encode("utf-8", "replace")).digest(), "big") % _NINE
-    made = ""
-    for _ in range(4):
-        number, place = divmod(number, len(_PAIRS))
-        made += _PAIRS[place]
-    return made + _ALPHANUMERIC[number]
+    number, first = divmod(number, _OF_TWO)
+    number, second = divmod(number, _OF_TWO)
+    number, third = divmod(number, _OF_TWO)
+    number, fourth = divmod(number, _OF_TWO)
+    return f"{_PAIRS[first]}{_PAIRS[second]}{_PAIRS[third]}{_PAIRS[fourth]}{_ALPHANUMERIC[number]}"
 
 
 class IdMap:
@@ -208,10 +209,12 @@ class IdMap:
                 return raw_ids
         if (prefix := self._scheme.prefix) is not None:
             return [prefix + call_id[len(_CANONICAL_PREFIX) :] for call_id in plain.ids]
-        for ordinal, (call_id, name) in enumerate(zip(plain.ids, plain.names, strict=True)):
-            self._taken.add(made := self._made(_Named(call_id), name, ordinal))
-            self._out[call_id] = made
-        return list(self._out.values())
+        make = self._scheme.make
+        calls = enumerate(zip(plain.ids, plain.names, strict=True))
+        made = [make(_Named(call_id), name, ordinal, 0) for ordinal, (call_id, name) in calls]
+        if len(set(made)) < len(made):
+            raise NotPlainError
+        return made
 
     def anew(self) -> IdMap:
         """A map of the same kind with nothing in it."""

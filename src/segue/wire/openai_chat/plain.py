@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias
 
-import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from segue.canonical.blocks import one_text
-from segue.canonical.jsontext import repeated_key, write_text
-from segue.canonical.plain import Content, Event, NotPlainError, Plain, Turn, Words, checked_words
+from segue.canonical.jsontext import write_text
+from segue.canonical.plain import Content, Event, NotPlainError, Plain, Turn, Words, checked_words, read_arguments
 from segue.render.plain import Ways
 from segue.wire.lane import Lane
 from segue.wire.openai_chat.dialect import ChatDialect
@@ -24,7 +23,6 @@ _USUAL_KEYS = frozenset(
     {"logit_bias", "logprobs", "metadata", "modalities", "n", "prediction", "prompt_cache_key", "safety_identifier"}
     | {"service_tier", "store", "stream_options", "top_logprobs", "verbosity", "web_search_options"}
 )
-_arguments = msgspec.json.Decoder(dict[str, Any])
 
 
 class _Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):
@@ -142,15 +140,17 @@ def _read_columns(plain: Plain, calls: list[_Call], answers: list[_Item], dialec
         raise NotPlainError
     plain.names = [call.function.name for call in calls]
     said = [result.name for result in results]
-    if any(given is not UNSET and given != name for given, name in zip(said, plain.names, strict=True)):
+    named = zip(said, plain.names, strict=True)
+    if said.count(UNSET) < len(said) and any(given is not UNSET and given != name for given, name in named):
         raise NotPlainError
     given = [call.function.arguments for call in calls]
-    if dict in map(type, given) and not dialect.argument_objects:
-        raise NotPlainError
-    plain.arguments = [_arguments.decode(text) if isinstance(text, str) else text for text in given]
-    read = zip(given, plain.arguments, strict=True)
-    if any(isinstance(text, str) and repeated_key(text, value) for text, value in read):
-        raise NotPlainError
+    texts = [text for text in given if isinstance(text, str)]
+    plain.arguments = read_arguments(texts)
+    if len(texts) < len(given):
+        if not dialect.argument_objects:
+            raise NotPlainError
+        read = iter(plain.arguments)
+        plain.arguments = [next(read) if isinstance(value, str) else value for value in given]
     contents = [result.content for result in results]
     plain.results = [text if isinstance(text, str) else checked_words(_texts(text)) for text in contents]
 

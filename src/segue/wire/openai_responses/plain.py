@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any, Literal, TypeAlias
 
-import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from segue.canonical.jsontext import repeated_key, write_text
-from segue.canonical.plain import Content, Event, NotPlainError, Plain, Turn, Words, checked_words
+from segue.canonical.jsontext import write_text
+from segue.canonical.plain import Content, Event, NotPlainError, Plain, Turn, Words, checked_words, read_arguments
 from segue.canonical.request import Request
 from segue.render.plain import Ways
 from segue.wire.lane import Lane
@@ -22,10 +21,18 @@ __all__ = ["responses_lane"]
 
 # What bodies usually hold beside the keys that have a canonical word.
 _USUAL_KEYS = frozenset(
-    {"background", "include", "max_tool_calls", "metadata", "prompt_cache_key", "prompt_cache_retention", "reasoning"}
+    {
+        "agent_reference",
+        "background",
+        "include",
+        "max_tool_calls",
+        "metadata",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "reasoning",
+    }
     | {"service_tier", "store", "stream_options", "text", "top_logprobs", "truncation"}
 )
-_arguments = msgspec.json.Decoder(dict[str, Any])
 _Nothing: TypeAlias = Annotated[list[Any], Meta(max_length=0)] | None
 
 
@@ -70,6 +77,8 @@ def _read(items: list[_Item]) -> Plain:
     if len(set(ids)) < len(ids):
         raise NotPlainError
     plain = Plain([], [], [], [], [], [])
+    calls: list[_Item] = []
+    outputs: list[_Item] = []
     head = next((place for place, item in enumerate(items) if item.role not in ("system", "developer")), 0)
     plain.head = place = head
     while place < len(items):
@@ -79,7 +88,8 @@ def _read(items: list[_Item]) -> Plain:
             plain.events.append(Words(checked_words(_words(item, _InputText))))
             place += 1
         else:
-            place = _read_turn(items, place, plain)
+            place = _read_turn(items, place, plain, calls, outputs)
+    _read_columns(plain, calls, outputs)
     return plain
 
 
@@ -95,18 +105,18 @@ def _words(item: _Item, kind: type[_Part]) -> Content:
     return [part.text for part in content]
 
 
-def _read_turn(items: list[_Item], place: int, plain: Plain) -> int:
+def _read_turn(items: list[_Item], place: int, plain: Plain, calls: list[_Item], outputs: list[_Item]) -> int:
     """A run of what the model made, and the outputs of its calls; gives the place behind them."""
-    start, began = len(plain.raw_ids), place
+    start, began = len(calls), place
     texts: list[str] = []
     thoughts = sealed = named = torn = 0
     while place < len(items):
         item = items[place]
         if item.type == "function_call":
-            _read_call(item, plain)
+            calls.append(item)
         elif item.role == "assistant":
             words = checked_words(_words(item, _OutputText))
-            if len(plain.raw_ids) > start:
+            if len(calls) > start:
                 raise NotPlainError
             texts += [words] if isinstance(words, str) else words
         elif item.type == "reasoning" and item.summary is not UNSET:
@@ -117,40 +127,42 @@ def _read_turn(items: list[_Item], place: int, plain: Plain) -> int:
         else:
             break
         place += 1
-    stop = len(plain.raw_ids)
+    stop = len(calls)
     if place == began or not (texts or start < stop):
         raise NotPlainError
-    outputs = items[place : place + stop - start]
-    if [output.call_id for output in outputs] != plain.raw_ids[start:]:
-        raise NotPlainError
-    plain.results += map(_output, outputs)
+    end = place + stop - start
+    outputs += items[place:end]
     form = (sealed == thoughts, sealed > 0, named == thoughts, named > 0, torn > 0)
     plain.events.append(Turn(texts or None, start, stop, thoughts, form))
-    return place + stop - start
+    return end
 
 
-def _read_call(item: _Item, plain: Plain) -> None:
-    if item.call_id is UNSET or item.name is UNSET or item.arguments is UNSET:
+def _read_columns(plain: Plain, calls: list[_Item], outputs: list[_Item]) -> None:
+    raw_ids = [call.call_id for call in calls if call.call_id is not UNSET]
+    names = [call.name for call in calls if call.name is not UNSET]
+    arguments = [call.arguments for call in calls if call.arguments is not UNSET]
+    if not len(raw_ids) == len(names) == len(arguments) == len(calls):
         raise NotPlainError
-    plain.raw_ids.append(item.call_id)
-    plain.names.append(item.name)
-    plain.arguments.append(_arguments.decode(item.arguments))
-    if repeated_key(item.arguments, plain.arguments[-1]):
+    kinds = {output.type for output in outputs}
+    if [output.call_id for output in outputs] != raw_ids or not kinds <= {"function_call_output"}:
         raise NotPlainError
+    plain.raw_ids, plain.names = [*raw_ids], names
+    plain.arguments = read_arguments(arguments)
+    given = [output.output for output in outputs]
+    plain.results = [text if isinstance(text, str) else _texts(text) for text in given]
 
 
-def _output(item: _Item) -> Content:
-    output = item.output
-    if item.type != "function_call_output" or output is UNSET:
+def _texts(parts: list[_InputText] | UnsetType) -> Content:
+    if parts is UNSET:
         raise NotPlainError
-    return output if isinstance(output, str) else checked_words([part.text for part in output])
+    return checked_words([part.text for part in parts])
 
 
 def _goes_home(items: list[_Item], dialect: ResponsesDialect) -> bool:
     """Whether all items may keep their ids, where they have any (OAI-RESP-13), and all outputs their length."""
     if dialect.mend_item is not None and not all(map(_is_whole, items)):
         return False
-    if any(isinstance(item.output, str) and len(item.output) > OUTPUT_LIMIT for item in items):
+    if max([len(item.output) for item in items if isinstance(item.output, str)], default=0) > OUTPUT_LIMIT:
         return False
     ids = [(str(item.type or "message"), item.id) for item in items if item.id is not UNSET]
     return len(set(ids)) == len(ids) and all(dialect.lawful_id(kind, item_id) for kind, item_id in ids)
@@ -160,8 +172,9 @@ def _is_whole(item: _Item) -> bool:
     """Whether an item says all that it has to, and says nothing with null, as far as any dialect asks for it."""
     if item.status is None or item.encrypted_content is None or (item.role == "assistant" and item.type is UNSET):
         return False
-    parts = item.content if isinstance(item.content, list) else []
-    return all(part.annotations is not None for part in parts if isinstance(part, _OutputText))
+    if item.role != "assistant" or not isinstance(item.content, list):
+        return True
+    return all(part.annotations is not None for part in item.content if isinstance(part, _OutputText))
 
 
 def _suits(request: Request) -> bool:

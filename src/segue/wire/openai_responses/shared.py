@@ -31,17 +31,22 @@ __all__ = [
 
 # ------------------------------------------------------------------------------------------------------------ item ids
 
-_FORM = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_MADE = "hist"
+
+
+def _form(prefix: str) -> re.Pattern[str]:
+    return re.compile(rf"(?=.{{1,64}}\Z)(?![^_]*_{_MADE}(?:_|\Z)){prefix}[A-Za-z0-9_-]*")
+
+
 # OAI-RESP-02, OAI-RESP-03
 _PREFIXES = {"function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs", "message": "msg"}
-_MADE = "hist"
+_FORMS = {kind: _form(prefix) for kind, prefix in _PREFIXES.items()}
+_ANY_FORM = _form("")
 
 
 def _lawful_id(kind: str, item_id: object) -> bool:
     """Whether the API takes an item back under this id. One that segue made up for a client is unknown there."""
-    if not isinstance(item_id, str) or not _FORM.fullmatch(item_id):
-        return False
-    return item_id.startswith(_PREFIXES.get(kind, "")) and item_id.split("_")[1:2] != [_MADE]
+    return isinstance(item_id, str) and _FORMS.get(kind, _ANY_FORM).fullmatch(item_id) is not None
 
 
 def made_id(prefix: str, *said: str) -> str:
