@@ -159,7 +159,8 @@ def _render_tool(tool: Tool, out: Spelling) -> JsonObject:
     if native is not None and native.intact:
         return _with_name(cast("JsonObject", native.fragment), name)
     if tool.grammar is not None and not _is_grammar(tool.grammar):
-        out.report.add("tools", "its grammar lacks its definition, or a syntax that is known: left out", subject=tool.name)
+        why = "its grammar lacks its definition, or a syntax that is known: left out"
+        out.report.add("tools", why, subject=tool.name)
         tool = replace(tool, grammar=None)
     if tool.kind == "function" and is_openai(tool.native):
         tool = replace(tool, parameters=lawful_schema(tool, rules.OPENAI, out.report))
