@@ -10,7 +10,7 @@ from segue.canonical.blocks import Block, Text, Thinking, ToolCall
 from segue.canonical.jsontext import write, write_text
 from segue.canonical.request import Usage
 from segue.wire.anthropic.deltas import AnthropicReader
-from segue.wire.anthropic.items import API, render_block, report_unknown, with_rest
+from segue.wire.anthropic.items import API, render_block, without_strange_keys, with_rest
 from segue.wire.anthropic.reply import (
     for_client,
     message_id,
@@ -69,7 +69,7 @@ class AnthropicRenderer(BlockRenderer):
 
     def begin_call(self, call: ToolCall) -> bytes:
         name, call_id = self.projection.names.render(call.name), self.ids.render(call.id)
-        report_unknown(call.native, self.report)
+        without_strange_keys(call.native, self.report)
         begun = with_rest({"type": "tool_use", "id": call_id, "name": name, "input": {}}, call.native)
         return self._begin(begun, "input_json_delta", "partial_json") + self.delta("")
 
@@ -89,13 +89,13 @@ class AnthropicRenderer(BlockRenderer):
         native = block.native
         if native is None or native.api != API:
             return b""
-        report_unknown(native, self.report)
+        without_strange_keys(native, self.report)
         cited = native.fragment.get("citations")
         told = cast("list[object]", cited) if isinstance(cited, list) else []
         return b"".join(self._delta("citations_delta", citation=citation) for citation in told)
 
     def end_thinking(self, block: Thinking) -> bytes:
-        report_unknown(block.native, self.report)
+        without_strange_keys(block.native, self.report)
         # ANT-38: right before the stop
         return self._delta("signature_delta", signature=block.signature) if block.signature else b""
 
