@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from segue.convert import Converted, convert
     from segue.declarations import ConvertedTools, convert_tools
     from segue.errors import InputError, ProjectionError, RemoteProtocolError, SegueError
+    from segue.extraction import Extracted, extract
     from segue.items import parse_item, render_item
     from segue.render.report import Report
     from segue.repair import Change, Repaired, repair
@@ -37,6 +38,7 @@ __all__ = [
     "Converted",
     "ConvertedTools",
     "Detected",
+    "Extracted",
     "Format",
     "InputError",
     "ProjectionError",
@@ -55,6 +57,7 @@ __all__ = [
     "convert",
     "convert_tools",
     "detect",
+    "extract",
     "formats",
     "normalize_to_anthropic_tool_id",
     "normalize_to_history_tool_id",
@@ -78,6 +81,7 @@ _ROOMS = {
     "segue.convert": ("Converted", "convert"),
     "segue.declarations": ("ConvertedTools", "convert_tools"),
     "segue.errors": ("InputError", "ProjectionError", "RemoteProtocolError", "SegueError"),
+    "segue.extraction": ("Extracted", "extract"),
     "segue.items": ("parse_item", "render_item"),
     "segue.render.report": ("Report",),
     "segue.repair": ("Change", "Repaired", "repair"),

@@ -25,7 +25,7 @@ from segue.wire.stream import TURN_KEY, StreamParser
 from segue.wire.text.hearing import Hearing, heard_reply
 from segue.wire.text.leaks import hearing_of
 
-__all__ = ["ReplyStream", "assemble"]
+__all__ = ["ReplyStream", "assemble", "reply_body"]
 
 Stream = bytes | bytearray | str | Iterable[bytes | bytearray | str | Mapping[str, Any]]
 _REPLY_TURN = "turn-reply"
@@ -41,6 +41,19 @@ def assemble(events: Stream, api: str, *, tool_format: str = "auto") -> Reply:
     _feed(parser, events)
     reply = parser.close()
     return heard_reply(reply, hearing_of(wire, reply.model, tool_format, turn_key=TURN_KEY))
+
+
+def reply_body(reply: Reply, api: str) -> tuple[dict[str, Any], Report]:
+    """A reply as an API sends it at once, and what of it can't be said there."""
+    wire = find(api, argument="api")
+    report = Report(target=wire.name)
+    report_unsaid(reply, wire, report)
+    if reply.native is None or reply.native.api != wire.name:
+        reply = msgspec.structs.replace(reply, blocks=tuple(heard(asked_in_words(reply.blocks, report), report)))
+    ids, names = IdMap(wire.ids(identify(reply.model)), provider=wire.provider), NameMap(ANY_NAME)
+    for call in reply.calls:
+        ids.assign(call, call.name)
+    return wire.render_reply(reply, Projection(ids, names, report)), report
 
 
 def _feed(parser: StreamParser, events: object) -> None:
