@@ -10,7 +10,7 @@ from segue.canonical.blocks import Block, Text, Thinking, ToolCall
 from segue.canonical.jsontext import write, write_text
 from segue.canonical.request import Usage
 from segue.wire.anthropic.deltas import AnthropicReader
-from segue.wire.anthropic.items import API, render_block, without_strange_keys, with_rest
+from segue.wire.anthropic.items import API, render_block, with_rest, without_strange_keys
 from segue.wire.anthropic.reply import (
     for_client,
     message_id,
