@@ -3,7 +3,8 @@ ends them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -84,12 +85,16 @@ class AnthropicReader(Reader):
                 kind = delta.get("type")
                 if kind == slot.delta and type(text := delta.get(slot.delta_key)) is str:
                     if kind == "text_delta":
-                        return self.text(slot.place, text)
+                        return self._went_on(self.text, slot, text)
                     if kind == "thinking_delta":
-                        return self.thinking(slot.place, text)
+                        return self._went_on(self.thinking, slot, text)
                     if slot.begun:
-                        return self.input(slot.place, text)
+                        return self._went_on(self.input, slot, text)
         return self._read_event(cast("JsonObject", plain(payload)), name)
+
+    def _went_on(self, tell: Callable[[int, str], None], slot: _Slot, text: str) -> None:
+        tell(slot.place, text)
+        self.expect(slot.delta_key, text, partial(tell, slot.place))
 
     def _read_event(self, payload: JsonObject, name: str | None) -> None:
         kind = string_or_none(payload.get("type")) or name

@@ -4,6 +4,7 @@ deltas. Words have no beginning of their own."""
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -82,12 +83,16 @@ class BedrockReader(Reader):
             slot = self._open.get((index, _TEXT))
             if slot is not None and type(text) is str:
                 self.text(slot.place, text)
+                if _PADDING not in event:
+                    self.expect(_TEXT, text, partial(self.text, slot.place))
                 return True
         elif type(delta.get(_CALL)) is dict:
             slot = self._open.get((index, _CALL))
             text = delta[_CALL].get("input")
             if slot is not None and slot.begun and type(text) is str:
                 self.input(slot.place, text)
+                if _PADDING not in event:
+                    self.expect("input", text, partial(self.input, slot.place))
                 return True
         return False
 
