@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -207,6 +208,6 @@ def _spoil(value: Any, chance: random.Random, odd: Sequence[Any]) -> None:
             if isinstance(value, dict) and chance.random() < 0.3:
                 del value[key]
             else:
-                value[key] = chance.choice(odd)
+                value[key] = copy.deepcopy(chance.choice(odd))
             return
         value = value[key]
