@@ -7,11 +7,12 @@ Everything that began has ended when `Finished` or `Failed` comes, which is last
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
+import msgspec
 from msgspec import Struct
 
-from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall, edited
+from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall
 from segue.canonical.jsontext import write_text
 from segue.canonical.request import Finish, Reply, Usage
 from segue.wire.base import ApiError, JsonObject
@@ -46,7 +47,7 @@ class Opened(Struct, gc=False):
 class Start(Struct, gc=False):
     """A text, reasoning or a call begins; of the block only what is known from the first is there.
 
-    A call has its canonical id, its whole name, its kind and its origin.
+    A call has its canonical id, its whole name, its kind and its origin. `native` holds what was said beside.
     """
 
     index: int
@@ -114,18 +115,27 @@ def arguments_text(call: ToolCall) -> str:
     return call.arguments if call.kind == "custom" and isinstance(call.arguments, str) else write_text(call.arguments)
 
 
+Growing = TypeVar("Growing", Text, Thinking, ToolCall)
+
+
+def _begun(block: Growing, **changes: Any) -> Growing:
+    """A block before it has grown. What its API says beside the content is known from the first."""
+    native = block.native if block.native is None else Native(block.native.api, block.native.fragment, intact=False)
+    return msgspec.structs.replace(block, native=native, **changes)
+
+
 def events_of(reply: Reply) -> list[Event]:
     """A reply that came at once, as if it had been streamed."""
     events: list[Event] = [Opened(reply.id, reply.model, reply.created, reply.native)]
     for index, block in enumerate(reply.blocks):
         if isinstance(block, Text):
-            events += (Start(index, edited(block, text="")), TextDelta(index, block.text), End(index, block))
+            events += (Start(index, _begun(block, text="")), TextDelta(index, block.text), End(index, block))
         elif isinstance(block, Thinking):
-            begun = Start(index, edited(block, text="", signature=None, sealed=None))
+            begun = Start(index, _begun(block, text="", signature=None, sealed=None))
             told = [ThinkingDelta(index, block.text)] if block.text else []
             events += (begun, *told, End(index, block))
         elif isinstance(block, ToolCall) and block.kind != "hosted":
-            begun = Start(index, edited(block, arguments={}, arguments_text=None))
+            begun = Start(index, _begun(block, arguments={}, arguments_text=None))
             events += (begun, InputDelta(index, arguments_text(block)), End(index, block))
         else:
             events.append(Whole(index, block))

@@ -34,7 +34,7 @@ from segue.wire.events import (
     Whole,
     events_of,
 )
-from segue.wire.framing import Frames
+from segue.wire.framing import EXCEPTION, Frames
 
 __all__ = [
     "ENDED_EARLY",
@@ -242,8 +242,9 @@ class Reader(ABC):
 
 
 def cut_off(reply: Reply, error: ApiError) -> Reply:
-    """A reply that did not come to its end."""
-    return msgspec.structs.replace(reply, finish="error", cause=error.message)
+    """A reply that did not come to its end; what its API said of it is not all that there is to say."""
+    native = reply.native if reply.native is None else Native(reply.native.api, reply.native.fragment, intact=False)
+    return msgspec.structs.replace(reply, finish="error", cause=error.message, native=native)
 
 
 def whole_call(call: ToolCall, text: str, *, ended: bool) -> ToolCall:
@@ -313,7 +314,7 @@ class StreamParser:
             )
         try:
             return reader.finish()
-        except InputError as error:
+        except (InputError, RecursionError) as error:
             raise RemoteProtocolError(f"not a reply of this API: {error}") from None
 
     def _read(self, name: str | None, payload: bytes) -> None:
@@ -321,7 +322,9 @@ class StreamParser:
             self._reader.done = True
             return
         if not payload:
-            return
+            if name is None or not name.startswith(EXCEPTION):
+                return
+            payload = b"{}"
         try:
             value = _decode(payload)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -362,6 +365,10 @@ class StreamRenderer(ABC):
         """The bytes that these events add to the stream; the last event adds its end."""
 
 
+_GROWING = (TextDelta, InputDelta, ThinkingDelta)
+_APART = (Opened, UsageTold, Finished, Failed)
+
+
 class InOrder:
     """Events of a stream in which one block follows another: those of later blocks wait until the first has ended."""
 
@@ -372,7 +379,7 @@ class InOrder:
     def sorted(self, events: Iterable[Event]) -> list[Event]:
         told: list[Event] = []
         for event in events:
-            if isinstance(event, Opened | UsageTold | Finished | Failed):
+            if (isinstance(event, _GROWING) and event.index == self._open) or isinstance(event, _APART):
                 told.append(event)
             elif self._open is None or self._open == event.index:
                 self._pass(event, told)
