@@ -127,6 +127,8 @@ class ReplyStream:
     def _told(self, events: list[Event]) -> bytes:
         if self._hearing is not None:
             events = self._hearing.events(events)
+            if self._hearing.idle:
+                self._hearing = None
         return self._renderer.render(self._caller.events(events))
 
 

@@ -23,6 +23,9 @@ Frame: TypeAlias = tuple[str | None, bytes]
 _BOM = b"\xef\xbb\xbf"
 _HEAD = b"HTTP/"
 _HEAD_LIMIT = 1 << 20
+_LF = 0x0A
+# So many names of events are remembered; an API has fewer.
+_NAMES = 256
 
 
 class _Framing(Protocol):
@@ -81,46 +84,68 @@ class _ServerSent:
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
         self._after_cr = False
-        self._name: str | None = None
-        self._data: list[bytes] = []
+        self._names: dict[bytes, str] = {}
 
     def feed(self, data: bytes) -> list[Frame]:
         if self._after_cr and data:
             data = data.removeprefix(b"\n")
             self._after_cr = False
-        if data.endswith(b"\r"):
-            self._after_cr = True
         if b"\r" in data:
+            self._after_cr = data.endswith(b"\r")
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        if b"\n" not in data:
-            if data:
-                self._pieces.append(data)
+        if not data:
             return []
-        if self._pieces:
-            data = b"".join([*self._pieces, data])
-        lines = data.split(b"\n")
-        last = lines.pop()
-        self._pieces = [last] if last else []
-        return self._frames(lines)
+        ends = b"\n\n" in data or (data[0] == _LF and bool(self._pieces) and self._pieces[-1][-1] == _LF)
+        self._pieces.append(data)
+        if not ends:
+            return []
+        buffer = b"".join(self._pieces)
+        end = buffer.rfind(b"\n\n")
+        self._pieces = [buffer[end + 2 :]] if end + 2 < len(buffer) else []
+        return self._frames(buffer[: end + 1])
 
     def close(self) -> list[Frame]:
-        line = b"".join(self._pieces)
-        self._pieces = []
-        return self._frames([line, b""] if line else [b""])
+        rest, self._pieces = b"".join(self._pieces), []
+        return self._frames(rest)
 
-    def _frames(self, lines: list[bytes]) -> list[Frame]:
-        frames: list[Frame] = []
-        for line in lines:
-            if not line:
-                if self._data:
-                    frames.append((self._name, self._data[0] if len(self._data) == 1 else b"\n".join(self._data)))
-                    self._data = []
-                self._name = None
-            elif line.startswith(b"data:"):
-                self._data.append(line[6:] if line[5:6] == b" " else line[5:])
-            elif line.startswith(b"event:"):
-                self._name = line[6:].strip().decode("utf-8", "replace")
-        return frames
+    def _frames(self, events: bytes) -> list[Frame]:
+        """The events of a text that ends with the last line of one. Laid out as usual, they are taken all at once."""
+        lines = events.split(b"\n")
+        count = len(lines)
+        if lines[1::2].count(b"") * 2 == count:
+            payloads = [line[6:] for line in lines[::2] if line.startswith(b"data: ")]
+            if len(payloads) * 2 == count:
+                return [(None, payload) for payload in payloads]
+        if lines[2::3].count(b"") * 3 == count:
+            payloads = [line[6:] for line in lines[1::3] if line.startswith(b"data: ")]
+            names = [self._name(line) for line in lines[::3] if line.startswith(b"event: ")]
+            if len(payloads) * 3 == len(names) * 3 == count:
+                return list(zip(names, payloads, strict=True))
+        return [frame for event in events.split(b"\n\n") for frame in _by_line(event)]
+
+    def _name(self, line: bytes) -> str:
+        name = self._names.get(line)
+        if name is None:
+            name = _name_of(line)
+            if len(self._names) < _NAMES:
+                self._names[line] = name
+        return name
+
+
+def _by_line(event: bytes) -> list[Frame]:
+    """An event that is not laid out as usual: several lines of data, comments, other fields."""
+    name: str | None = None
+    data: list[bytes] = []
+    for line in event.split(b"\n"):
+        if line.startswith(b"data:"):
+            data.append(line[6:] if line[5:6] == b" " else line[5:])
+        elif line.startswith(b"event:"):
+            name = _name_of(line)
+    return [(name, b"\n".join(data))] if data else []
+
+
+def _name_of(line: bytes) -> str:
+    return line[6:].strip().decode("utf-8", "replace")
 
 
 def server_sent(payload: bytes, name: str | None = None) -> bytes:

@@ -45,6 +45,11 @@ class ThinkTags:
         self._state: Literal["before", "inside", "parting", "after"] = "before" if listen else "after"
         self._held: str = ""
 
+    @property
+    def over(self) -> bool:
+        """Whether no reasoning can come any more."""
+        return self._state == "after"
+
     def feed(self, text: str, *, ended: bool = False) -> list[tuple[_Kind, str]]:
         if self._state == "after":
             return _told(Text, text)
@@ -121,9 +126,15 @@ class Hearing:
         self._thoughts: list[str] = []
         self._said = False
         self._space = ""
+        self._moved = False
         self._calls = 0
         self._ids: set[str] = set()
         self.found = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing left to hear: from here on all events may pass as they are."""
+        return self._form is None and self._tags.over and not self._moved
 
     def events(self, events: Iterable[Event]) -> list[Event]:
         out: list[Event] = []
@@ -133,6 +144,8 @@ class Hearing:
             elif isinstance(event, Start | End) and isinstance(event.block, Text) and not event.block.refusal:
                 if isinstance(event, End):
                     self._end_of_words(out)
+                else:
+                    self._moved = self._moved or event.index != self._next
             else:
                 self._other(event, out)
         return out
@@ -142,6 +155,7 @@ class Hearing:
             case Start() | Whole():
                 self._end_open(out)
                 number = self._numbers[event.index] = self._numbered()
+                self._moved = self._moved or number != event.index
                 if isinstance(event.block, Text):
                     self._refusals.add(event.index)
                 if isinstance(event.block, ToolCall):
@@ -176,6 +190,7 @@ class Hearing:
     def _words(self, text: str, out: list[Event], *, ended: bool = False) -> None:
         for kind, stretch in self._tags.feed(text, ended=ended):
             if kind is Thinking:
+                self._moved = True
                 self._thoughts.append(stretch)
                 self._say(Thinking, stretch, out)
             elif self._form is None:

@@ -12,6 +12,7 @@ import msgspec
 from segue.canonical.blocks import (
     Block,
     Message,
+    Native,
     Text,
     Thinking,
     ToolCall,
@@ -32,6 +33,13 @@ from segue.wire.text.base import Answered, TextFormat
 from segue.wire.tools import as_function
 
 __all__ = ["in_words", "told_in_text"]
+
+
+# Where the APIs declare tools, and say how they are to be chosen.
+_TOOL_KEYS = frozenset(
+    {"tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"}
+    | {"toolConfig", "tool_config", "max_tool_calls", "web_search_options"}
+)
 
 
 def in_words(demands: Demands) -> Demands:
@@ -60,9 +68,14 @@ def told_in_text(transcript: Transcript, form: TextFormat, ids: IdMap, names: Na
     declared = "" if choice is not None and choice.mode == "none" else _declarations(transcript, form, names, report)
     system, messages = _with_system_text(transcript.system, messages, declared)
     options = msgspec.structs.replace(transcript.options, tool_choice=None, parallel=None)
-    return msgspec.structs.replace(
+    told = msgspec.structs.replace(
         transcript.request, messages=messages, system=system, tools=(), options=options, model=transcript.model
     )
+    native = told.native
+    if native is None:
+        return told
+    around = {key: value for key, value in native.fragment.items() if key not in _TOOL_KEYS}
+    return msgspec.structs.replace(told, native=Native(native.api, around, intact=False))
 
 
 def _declarations(transcript: Transcript, form: TextFormat, names: NameMap, report: Report) -> str:
