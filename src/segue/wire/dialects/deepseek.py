@@ -62,6 +62,7 @@ DEEPSEEK = make_wire(
         title="DeepSeek",
         default_model="deepseek-chat",
         demands=_demands,
+        usage_at_end=True,
         ids=lambda _model: _IDS,
         tool_format="deepseek",
         reasoning_key="reasoning_content",

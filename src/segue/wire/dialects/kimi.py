@@ -78,6 +78,7 @@ KIMI = make_wire(
         title="Moonshot Kimi",
         default_model="kimi-k2-0905-preview",
         demands=_demands,
+        usage_at_end=True,
         ids=_ids,
         tool_format="kimi",
         # «function name is invalid, must start with a letter and can contain letters, numbers, underscores, and dashes»

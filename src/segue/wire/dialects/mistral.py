@@ -96,6 +96,9 @@ MISTRAL = make_wire(
         title="Mistral",
         default_model="mistral-medium-latest",
         demands=_demands,
+        # MIS-16
+        streamed_calls=False,
+        usage_at_end=True,
         ids=lambda _model: _IDS,
         tool_format="mistral",
         reasoning_parts=True,

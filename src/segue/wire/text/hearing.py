@@ -127,6 +127,7 @@ class Hearing:
         self._said = False
         self._space = ""
         self._moved = False
+        self._awaited = False
         self._calls = 0
         self._ids: set[str] = set()
         self.found = 0
@@ -134,7 +135,7 @@ class Hearing:
     @property
     def idle(self) -> bool:
         """Whether there is nothing left to hear: from here on all events may pass as they are."""
-        return self._form is None and self._tags.over and not self._moved
+        return self._form is None and self._tags.over and not (self._moved or self._awaited)
 
     def events(self, events: Iterable[Event]) -> list[Event]:
         out: list[Event] = []
@@ -142,6 +143,7 @@ class Hearing:
             if isinstance(event, TextDelta) and event.index not in self._refusals:
                 self._words(event.text, out)
             elif isinstance(event, Start | End) and isinstance(event.block, Text) and not event.block.refusal:
+                self._awaited = isinstance(event, Start)
                 if isinstance(event, End):
                     self._end_of_words(out)
                 else:
@@ -211,6 +213,7 @@ class Hearing:
             self._end_open(out)
         if self._open is None:
             self._open = (kind, self._numbered(), [])
+            self._awaited = False
             out.append(Start(self._open[1], kind()) if kind is Thinking else Start(self._open[1], Text("")))
         _, number, said = self._open
         said.append(text)
