@@ -32,6 +32,7 @@ from segue.wire.events import (
     UsageTold,
     Whole,
     events_of,
+    events_of_block,
 )
 from segue.wire.framing import Frames
 
@@ -124,6 +125,15 @@ class Reader(ABC):
         index, self.blocks = self.blocks, self.blocks + 1
         self.events.append(Whole(index, block))
         return index
+
+    def tell_block(self, block: Block) -> Block:
+        """A block that came in one piece: what can grow is told as if it had, and a call under its canonical id."""
+        if isinstance(block, ToolCall):
+            block = self.named(block)
+        told = events_of_block(self.blocks, block)
+        self.blocks += 1
+        self.events += told
+        return block
 
     def tell(self, usage: Usage | None, finish: Finish, cause: str | None, stop_sequence: str | None = None) -> None:
         """The end of a reply; of one that failed, that."""
@@ -230,9 +240,11 @@ class StreamParser:
             value = _decode(payload)
         except (msgspec.DecodeError, UnicodeDecodeError):
             value = self._with_halves(payload)
-        if not isinstance(value, dict):
-            raise RemoteProtocolError("a stream of objects was expected")
-        self.take(cast("JsonObject", value), name)
+        # Some send one payload as a list of it.
+        for one in cast("list[object]", value) if isinstance(value, list) else [value]:
+            if not isinstance(one, dict):
+                raise RemoteProtocolError("a stream of objects was expected")
+            self.take(cast("JsonObject", one), name)
 
     def _with_halves(self, payload: bytes) -> object:
         """A payload that msgspec refuses: with half a character in it, perhaps; the next has the other."""
