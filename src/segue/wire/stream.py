@@ -36,7 +36,17 @@ from segue.wire.events import (
 )
 from segue.wire.framing import Frames
 
-__all__ = ["ENDED_EARLY", "TURN_KEY", "InOrder", "Reader", "StreamParser", "StreamRenderer", "cut_off", "whole_call"]
+__all__ = [
+    "ENDED_EARLY",
+    "TURN_KEY",
+    "InOrder",
+    "Reader",
+    "StreamParser",
+    "StreamRenderer",
+    "cut_off",
+    "mended",
+    "whole_call",
+]
 
 TURN_KEY = "turn-0"
 """The turn key of a stream that is read outside any conversation."""
@@ -167,7 +177,14 @@ class Reader(ABC):
         if text and "\ud800" <= text[-1] <= "\udbff":
             self._half[index] = text[-1]
             text = text[:-1]
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return mended(text)
+
+
+def mended(text: str) -> str:
+    """Text with the halves of characters that deltas were cut in put together."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def cut_off(reply: Reply, error: ApiError) -> Reply:

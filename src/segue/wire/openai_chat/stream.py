@@ -39,7 +39,7 @@ from segue.wire.openai_chat.reply import (
     render_flat_error,
     render_usage,
 )
-from segue.wire.stream import ENDED_EARLY, Reader, StreamRenderer, cut_off
+from segue.wire.stream import ENDED_EARLY, Reader, StreamRenderer, cut_off, mended
 
 __all__ = ["ChatReader", "ChatRenderer"]
 
@@ -227,12 +227,12 @@ class ChatReader(Reader):
         """The answer as it would have come at once."""
         message = {**self._message, **self._beside}
         runs = [(kind, "".join(texts)) for kind, texts in self._content]
-        told = {kind: _mended("".join(text for run, text in runs if run == kind)) for kind in {run for run, _ in runs}}
+        told = {kind: mended("".join(text for run, text in runs if run == kind)) for kind in {run for run, _ in runs}}
         for key in _REASONING_KEYS:
             if key in message:
                 message[key] = told.get("thinking", "")
         if self._in_parts:
-            message["content"] = [_part(kind, _mended(text)) for kind, text in runs if kind != "refusal"]
+            message["content"] = [_part(kind, mended(text)) for kind, text in runs if kind != "refusal"]
         else:
             message["content"] = told.get("text")
         if "refusal" in told:
@@ -262,13 +262,6 @@ def _part(kind: str, text: str) -> JsonObject:
     if kind == "thinking":
         return {"type": "thinking", "thinking": [{"type": "text", "text": text}]}
     return {"type": "text", "text": text}
-
-
-def _mended(text: str) -> str:
-    """Text with the halves of characters that chunks were cut in put together."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 # ------------------------------------------------------------------------------------------------------------- writing
