@@ -62,7 +62,7 @@ class _Part:
         """The part as it would stand in an answer at once."""
         family = self.family
         told = self.text() or string_or_none(self.fragment.get(family.key)) or ""
-        bare = {"annotations": []} if family.part == "output_text" else {}
+        bare: JsonObject = {"annotations": []} if family.part == "output_text" else {}
         made: JsonObject = {"type": family.part, **bare, **self.fragment, family.key: told}
         if self.annotations and not made.get("annotations"):
             made["annotations"] = self.annotations

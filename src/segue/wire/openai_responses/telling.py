@@ -227,10 +227,11 @@ class ResponsesRenderer(StreamRenderer):
             yield from self._add(item_id, {**fragment, **bare, "status": "in_progress", "content": []})
             message = self._message = self._last
         at = {"item_id": message.id, "output_index": message.index, "content_index": len(message.parts)}
-        name, beside = ("refusal", {}) if block.refusal else ("output_text", {"logprobs": []})
+        name = "refusal" if block.refusal else "output_text"
+        beside: JsonObject = {} if block.refusal or self._home else {"logprobs": []}
         part = render_part(msgspec.structs.replace(block, text=""))
         yield self._event("content_part.added", **at, part=part)
-        self._heads[index] = self._head(f"{name}.delta", **at, **({} if self._home else beside))
+        self._heads[index] = self._head(f"{name}.delta", **at, **beside)
         self._open[index] = message
 
     def _end_text(self, index: int, block: Text) -> Iterator[bytes]:
@@ -275,7 +276,7 @@ class ResponsesRenderer(StreamRenderer):
             return
         yield from self._close_message("completed")
         native = self._out.home(block.native)
-        fragment = native.fragment if native is not None else {}
+        fragment: Mapping[str, Any] = native.fragment if native is not None else {}
         item_id = string_or_none(fragment.get("id")) or self._made_id("rs", event.index)
         yield from self._add(item_id, {"id": item_id, "type": "reasoning", "summary": []})
         part, text, _, numbered, kind = _CONTENT if fragment.get("content") else _SUMMARY
