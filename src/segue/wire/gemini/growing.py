@@ -43,7 +43,7 @@ class Run:
                 self._tell(held)
         if self.repeats:
             said = self._reader.said(self.place)
-            text = "" if said.startswith(text) else text[len(said) :] if text.startswith(said) else text
+            text = "" if said.startswith(text) else text.removeprefix(said)
         elif self._length and len(text) > self._length:
             said = self._reader.said(self.place)
             if text.startswith(said) and text not in (text + text)[1:-1]:

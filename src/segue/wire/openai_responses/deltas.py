@@ -98,7 +98,6 @@ class GrowingItem:
         for listed in ("summary", "content"):
             if told := [self.parts[key] for key in sorted(self.parts) if key[0] == listed]:
                 made[listed] = [part.whole() for part in told]
-                self.parts.update({(listed, number): part for number, part in enumerate(told)})
         if self.kind == "reasoning":
             made.setdefault("summary", [])
         if self.kind in INPUTS and self.pieces:
@@ -385,15 +384,24 @@ class GrowingItems:
         item.kind = item_kind_or_none(made) or item.kind
         if item.kind == "message":
             made = self._settled_parts(item, made, "content")
-        elif item.kind == "reasoning":
+        elif item.kind == "reasoning" and not self._says_all(item, made):
             made = self._settled_parts(item, self._settled_parts(item, made, "summary"), "content")
         elif item.kind in _CALLED:
-            key = INPUTS[item.kind]
-            self._complete_input(item, made.get(key))
-            if item.pieces and made.get(key) != item.input():
-                made = {**made, key: item.input()}
+            made = self._settled_input(item, made)
         item.fragment = made
         self._end(item, made, ended=True)
+
+    def _settled_input(self, item: GrowingItem, made: JsonObject) -> JsonObject:
+        key = INPUTS[str(item.kind)]
+        self._complete_input(item, made.get(key))
+        return {**made, key: item.input()} if item.pieces and made.get(key) != item.input() else made
+
+    def _says_all(self, item: GrowingItem, made: JsonObject) -> bool:
+        """Whether reasoning says what was told of it, however it is divided."""
+        (block,) = self._parsed(made)
+        return isinstance(block, Thinking) and (
+            item.place is None or block.text.startswith(self._reader.said(item.place))
+        )
 
     def _settled_parts(self, item: GrowingItem, made: JsonObject, listed: str) -> JsonObject:
         given = made.get(listed)
@@ -401,9 +409,12 @@ class GrowingItems:
         told = {number: part for (at, number), part in item.parts.items() if at == listed}
         if not told:
             return made
+        if max(told) >= len(parts):
+            told = dict(enumerate(told[number] for number in sorted(told)))
         if not parts and isinstance(given, str) and given:
             self._complete(item, told[min(told)], given)
         settled: list[object] = []
+        item.parts = {key: part for key, part in item.parts.items() if key[0] != listed}
         for number in sorted({*range(len(parts)), *told}):
             entry = object_or_none(parts[number]) if number < len(parts) else None
             part = told.get(number)
@@ -421,9 +432,12 @@ class GrowingItems:
         """Ends what is open: because the response did, or because it was cut off."""
         for item in self._items:
             if not item.ended:
-                made = item.whole()
                 # OAI-RESP-22
-                made = {key: value for key, value in made.items() if key != "encrypted_content"}
+                made = {key: value for key, value in item.whole().items() if key != "encrypted_content"}
+                if item.kind == "message":
+                    made = self._settled_parts(item, made, "content")
+                elif item.kind in _CALLED:
+                    made = self._settled_input(item, made)
                 if made.get("status") == "in_progress":
                     made["status"] = "completed" if ended else "incomplete"
                 made = plain(made) if self._reader.halves else made
@@ -464,7 +478,7 @@ class GrowingItems:
 
     def _end_other(self, item: GrowingItem, block: Block, *, cut: bool, ended: bool) -> None:
         if isinstance(block, ToolCall) and block.kind != "hosted":
-            text = arguments_text(block)
+            text = arguments_text(block) if item.place is None else self._reader.said(item.place)
             whole = block.kind != "custom" and item.kind in INPUTS and bool(object_or_none(block.arguments))
             if cut and not whole:
                 block = msgspec.structs.replace(block, arguments=None, arguments_text=text, broken=True)

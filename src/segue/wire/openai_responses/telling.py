@@ -31,8 +31,9 @@ from segue.wire.events import (
 )
 from segue.wire.fields import JsonObject, object_or_none, string_or_none
 from segue.wire.framing import server_sent
-from segue.wire.openai_responses.calls import FUNCTIONS, render_call
+from segue.wire.openai_responses.calls import FUNCTIONS, relabelled, render_call
 from segue.wire.openai_responses.hosted import HOSTED, is_embedded
+from segue.wire.openai_responses.items import item_kind_or_none
 from segue.wire.openai_responses.reply import (
     REPLY_KEYS,
     render_around,
@@ -339,19 +340,19 @@ class ResponsesRenderer(StreamRenderer):
             yield from self._tell(item)
 
     def _items_of(self, index: int, block: Block) -> list[JsonObject]:
+        """The items of a block; at home the one that it was, under the client's id and name of a call."""
         native = self._out.home(block.native)
         suffix = self._made_id("", index)
+        state = "incomplete" if isinstance(block, ToolCall) and block.broken else "completed"
+        if native is None or item_kind_or_none(cast("JsonObject", native.fragment)) is None:
+            return render_item(block, suffix, state, self._out)
+        item = cast("JsonObject", native.fragment)
+        if isinstance(block, ToolResponse):
+            embedded = is_embedded(block) and not HOSTED[item["type"]].alone
+            return [] if embedded else [item]
         if isinstance(block, ToolCall) and block.kind != "hosted":
-            self._out.own_type |= {block.id}
-            if block.broken:
-                text = arguments_text(block)
-                block = msgspec.structs.replace(block, arguments=None, arguments_text=text)
-            return render_item(block, suffix, "incomplete" if block.broken else "completed", self._out)
-        if native is not None and native.intact:
-            fragment = cast("JsonObject", native.fragment)
-            embedded = isinstance(block, ToolResponse) and is_embedded(block) and not HOSTED[fragment["type"]].alone
-            return [] if embedded else [fragment]
-        return render_item(block, suffix, "completed", self._out)
+            return [relabelled(item, block, self._out)]
+        return [item]
 
     def _tell(self, item: JsonObject) -> Iterator[bytes]:
         """An item that is there already, as if it had grown."""
