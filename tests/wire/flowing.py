@@ -8,9 +8,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
+import pytest
 
-from segue.canonical.blocks import Block, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, ToolCall
 from segue.canonical.request import Reply
+from segue.errors import RemoteProtocolError
 from segue.models import identify
 from segue.render.report import Report
 from segue.wire.base import Projection, Wire
@@ -147,7 +149,48 @@ def payloads(data: bytes) -> list[Body]:
     return [json.loads(line) for line in lines if line != "[DONE]"]
 
 
-def is_open(block: Block) -> bool:
-    """Whether a client is told of this block abroad."""
-    hosted = (isinstance(block, ToolCall) and block.kind == "hosted") or isinstance(block, ToolResponse)
-    return not hosted
+_VALUES = (b"null 0 -1 1000000000000000000000000000000 1.5 true [] {} [{}] [null] [[]]".split()) + [
+    b'""',
+    b'"x"',
+    b'"\\ud800"',
+    b'{"type":"message"}',
+    b'{"text":"x"}',
+]
+
+
+def garbled(wire: Wire, told: Sequence[Body], times: int, seed: int = 7) -> int:
+    """Reads streams of some of these payloads with odd values in them; gives how many of them were replies."""
+    chance = random.Random(seed)
+    read = 0
+    for _ in range(times):
+        some = [json.loads(json.dumps(one)) for one in chance.sample(told, chance.randrange(1, min(12, len(told)) + 1))]
+        for _ in range(chance.randrange(1, 4)):
+            _garble(chance.choice(some), chance)
+        parser = wire.open_stream("turn-1")
+        try:
+            parser.feed(sse(*some))
+            parser.close()
+        except RemoteProtocolError:
+            continue
+        check(parser.events())
+        read += 1
+    return read
+
+
+def _garble(target: Any, chance: random.Random) -> None:
+    """Puts an odd value somewhere into this one."""
+    while target and isinstance(target, dict | list):
+        key = chance.choice(list(target)) if isinstance(target, dict) else chance.randrange(len(target))
+        if not isinstance(target[key], dict | list) or chance.random() < 0.2:
+            target[key] = json.loads(chance.choice(_VALUES))
+            return
+        target = target[key]
+
+
+def random_bytes(wire: Wire) -> None:
+    chance = random.Random(3)
+    for size in range(300):
+        parser = wire.open_stream("turn-1")
+        with pytest.raises(RemoteProtocolError):  # noqa: PT012
+            parser.feed(chance.randbytes(size))
+            parser.close()

@@ -75,7 +75,7 @@ class Reader(ABC):
         self.blocks = 0
         self._calls = 0
         self._pieces: dict[int, list[str]] = {}
-        self._half: dict[int, str] = {}
+        self._half: dict[int, tuple[str, type[TextDelta | ThinkingDelta | InputDelta]]] = {}
         self.halves = False
 
     # What an API's own reader does.
@@ -103,19 +103,19 @@ class Reader(ABC):
         return index
 
     def text(self, index: int, text: str, beside: JsonObject | None = None) -> None:
-        text = self._joined(index, text) if self.halves else text
+        text = self._joined(index, text, TextDelta) if self.halves else text
         if text or beside:
             self._pieces[index].append(text)
             self.events.append(TextDelta(index, text, beside))
 
     def thinking(self, index: int, text: str) -> None:
-        text = self._joined(index, text) if self.halves else text
+        text = self._joined(index, text, ThinkingDelta) if self.halves else text
         if text:
             self._pieces[index].append(text)
             self.events.append(ThinkingDelta(index, text))
 
     def input(self, index: int, text: str) -> None:
-        text = self._joined(index, text) if self.halves else text
+        text = self._joined(index, text, InputDelta) if self.halves else text
         if text:
             self._pieces[index].append(text)
             self.events.append(InputDelta(index, text))
@@ -126,6 +126,14 @@ class Reader(ABC):
         if len(pieces) > 1:
             pieces[:] = ["".join(pieces)]
         return pieces[0] if pieces else ""
+
+    def ended(self, index: int) -> str:
+        """All that was told of a block at its end: half a character without its other half is told as none."""
+        half = self._half.pop(index, None)
+        if half is not None:
+            self._pieces[index].append("\ufffd")
+            self.events.append(half[1](index, "\ufffd"))
+        return self.said(index)
 
     def end(self, index: int, block: Text | Thinking | ToolCall) -> None:
         del self._pieces[index]
@@ -171,11 +179,12 @@ class Reader(ABC):
         self.events += events_of(reply)
         return reply
 
-    def _joined(self, index: int, text: str) -> str:
+    def _joined(self, index: int, text: str, kind: type[TextDelta | ThinkingDelta | InputDelta]) -> str:
         """Text with the halves of characters that deltas were cut in put together."""
-        text = self._half.pop(index, "") + text
+        half = self._half.pop(index, None)
+        text = text if half is None else half[0] + text
         if text and "\ud800" <= text[-1] <= "\udbff":
-            self._half[index] = text[-1]
+            self._half[index] = text[-1], kind
             text = text[:-1]
         return mended(text)
 

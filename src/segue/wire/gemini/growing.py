@@ -68,7 +68,7 @@ class Run:
         if self._held is not None:
             self._tell(self._held)
             self._held = None
-        return self._reader.said(self.place)
+        return self._reader.ended(self.place)
 
 
 _STEP = re.compile(r"""\.([^.\[\]'"]+)|\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]""", re.DOTALL)

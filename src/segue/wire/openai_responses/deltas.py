@@ -74,7 +74,19 @@ class _Part:
 class GrowingItem:
     """An item. `pieces` is the text of its input; `calls` are those in it, as they were told."""
 
-    __slots__ = ("call", "calls", "ended", "fragment", "index", "input_done", "kind", "parts", "pieces", "place")
+    __slots__ = (
+        "call",
+        "calls",
+        "ended",
+        "fragment",
+        "index",
+        "input_done",
+        "kind",
+        "parts",
+        "pieces",
+        "place",
+        "torn",
+    )
 
     def __init__(self, kind: str | None, index: int | None) -> None:
         self.kind = kind
@@ -85,7 +97,7 @@ class GrowingItem:
         self.place: int | None = None
         self.call: ToolCall | None = None
         self.calls: list[ToolCall] = []
-        self.input_done = self.ended = False
+        self.input_done = self.ended = self.torn = False
 
     def input(self) -> str:
         return _joined(self.pieces)
@@ -107,10 +119,14 @@ class GrowingItem:
         return made
 
 
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else write_text(value)
+
+
 def _joined(pieces: list[str]) -> str:
-    if len(pieces) > 1:
-        pieces[:] = [mended("".join(pieces))]
-    return pieces[0] if pieces else ""
+    text = mended("".join(pieces))
+    pieces[:] = [text] if text else []
+    return text
 
 
 class GrowingItems:
@@ -250,7 +266,7 @@ class GrowingItems:
             return
         item = self._meant(payload.get("item_id"), payload.get("output_index"), kind)
         if not item.ended:
-            self._say_input(item, text if isinstance(text, str) else write_text(text))
+            self._say_input(item, _text(text))
 
     def input_done(self, payload: JsonObject, kind: str, key: str) -> None:
         item = self._meant(payload.get("item_id"), payload.get("output_index"), kind)
@@ -309,7 +325,7 @@ class GrowingItems:
     def _end_text(self, part: _Part, block: Block) -> None:
         if part.place is None:
             return
-        text = self._reader.said(part.place)
+        text = self._reader.ended(part.place)
         native = block.native
         known = isinstance(block, Text)
         self._reader.end(part.place, Text(text, part.family.part == "refusal", native if known else None))
@@ -341,7 +357,7 @@ class GrowingItems:
     def _complete_input(self, item: GrowingItem, text: object) -> None:
         if text is None:
             return
-        whole, told = text if isinstance(text, str) else write_text(text), item.input()
+        whole, told = _text(text), item.input()
         if len(whole) > len(told) and whole.startswith(told):
             if not item.pieces:
                 item.fragment = {key: value for key, value in item.fragment.items() if key != "arguments"}
@@ -393,8 +409,13 @@ class GrowingItems:
 
     def _settled_input(self, item: GrowingItem, made: JsonObject) -> JsonObject:
         key = INPUTS[str(item.kind)]
-        self._complete_input(item, made.get(key))
-        return {**made, key: item.input()} if item.pieces and made.get(key) != item.input() else made
+        given, told = made.get(key), item.input()
+        self._complete_input(item, given)
+        if not item.pieces or given == item.input():
+            return made
+        # What was told is not what was meant.
+        item.torn = bool(given) and parse_argument_text(told)[0] != parse_argument_text(_text(given))[0]
+        return {**made, key: item.input()}
 
     def _says_all(self, item: GrowingItem, made: JsonObject) -> bool:
         """Whether reasoning says what was told of it, however it is divided."""
@@ -453,7 +474,7 @@ class GrowingItems:
         if item.kind == "message":
             self._end_message(item, blocks)
         elif item.kind == "reasoning" and item.place is not None and isinstance(blocks[0], Thinking):
-            told, text = self._reader.said(item.place), blocks[0].text
+            told, text = self._reader.ended(item.place), blocks[0].text
             if len(text) > len(told) and text.startswith(told):
                 self._reader.thinking(item.place, text[len(told) :])
             self._reader.end(item.place, msgspec.structs.replace(blocks[0], text=self._reader.said(item.place)))
@@ -478,9 +499,9 @@ class GrowingItems:
 
     def _end_other(self, item: GrowingItem, block: Block, *, cut: bool, ended: bool) -> None:
         if isinstance(block, ToolCall) and block.kind != "hosted":
-            text = arguments_text(block) if item.place is None else self._reader.said(item.place)
+            text = arguments_text(block) if item.place is None else self._reader.ended(item.place)
             whole = block.kind != "custom" and item.kind in INPUTS and bool(object_or_none(block.arguments))
-            if cut and not whole:
+            if item.torn or (cut and not whole):
                 block = msgspec.structs.replace(block, arguments=None, arguments_text=text, broken=True)
         if isinstance(block, ToolCall) and item.call is not None and item.place is not None:
             block = msgspec.structs.replace(block, id=item.call.id, name=item.call.name)

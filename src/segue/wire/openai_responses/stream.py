@@ -37,7 +37,7 @@ _GROWING = {
 }
 _LIFECYCLE = ("created", "queued", "in_progress")
 _TERMINAL = frozenset(f"response.{state}" for state in ("completed", "done", "incomplete", "failed", "cancelled"))
-_FAILED = frozenset({"failed", "cancelled"})
+_FAILED = ("failed", "cancelled")
 
 
 class ResponsesReader(Reader):
