@@ -409,13 +409,14 @@ class GrowingItems:
 
     def _settled_input(self, item: GrowingItem, made: JsonObject) -> JsonObject:
         key = INPUTS[str(item.kind)]
-        given, told = made.get(key), item.input()
+        given = made.get(key)
         self._complete_input(item, given)
-        if not item.pieces or given == item.input():
+        told = item.input()
+        if not told or given == told:
             return made
-        # What was told is not what was meant.
+        # What was told may be not what was meant.
         item.torn = bool(given) and parse_argument_text(told)[0] != parse_argument_text(_text(given))[0]
-        return {**made, key: item.input()}
+        return {**made, key: told}
 
     def _says_all(self, item: GrowingItem, made: JsonObject) -> bool:
         """Whether reasoning says what was told of it, however it is divided."""
