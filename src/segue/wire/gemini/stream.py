@@ -134,6 +134,7 @@ class GeminiReader(Reader):
             self._say(text, part.get("thought") is True, goes_on)
             return
         self._end_run()
+        part = plain(part) if self.halves else part
         inner = object_or_none(look(part, "functionCall"))
         if inner is not None and self._read_piece(part, inner):
             return
