@@ -87,6 +87,7 @@ class ResponsesRenderer(StreamRenderer):
         self._message: _Open | None = None
         self._open: dict[int, _Open] = {}
         self._heads: dict[int, bytes] = {}
+        self._betweens: dict[int, bytes] = {}
         self._inputs: dict[int, list[str]] = {}
         self._thinking: dict[int, Thinking] = {}
         self._usage: Usage | None = None
@@ -95,18 +96,10 @@ class ResponsesRenderer(StreamRenderer):
         told: list[bytes] = []
         for event in self._order.sorted(events):
             if isinstance(event, TextDelta | InputDelta | ThinkingDelta):
-                head = self._heads.get(event.index)
-                if head is None:
-                    told += self._begin_thinking(event) if isinstance(event, ThinkingDelta) else ()
-                    continue
-                self._sequence += 1
-                if isinstance(event, InputDelta):
-                    self._inputs[event.index].append(event.text)
-                beside = event.beside if self._home and isinstance(event, TextDelta) else None
-                between = b"" if beside is None else b"," + write(beside)[1:-1]
-                told.append(
-                    b'%b%b%b,"sequence_number":%d}\n\n' % (head, write(event.text), between, self._sequence - 1)
-                )
+                if event.index in self._heads:
+                    told.append(self._grown(event))
+                elif isinstance(event, ThinkingDelta):
+                    told += self._begin_thinking(event)
             else:
                 told += self._rest(event)
         return b"".join(told)
@@ -128,6 +121,18 @@ class ResponsesRenderer(StreamRenderer):
                 return self._finished(event)
             case Failed():
                 return self._failed(event.error)
+
+    def _grown(self, event: TextDelta | InputDelta | ThinkingDelta) -> bytes:
+        if isinstance(event, InputDelta):
+            self._inputs[event.index].append(event.text)
+        elif isinstance(event, TextDelta) and event.beside is not None and self._home:
+            return self._delta(event.index, event.text, write(event.beside)[1:-1] + b",")
+        return self._delta(event.index, event.text)
+
+    def _delta(self, index: int, text: str, beside: bytes | None = None) -> bytes:
+        number, self._sequence = self._sequence, self._sequence + 1
+        between = self._betweens[index] if beside is None else beside
+        return b'%b%b,%b"sequence_number":%d}\n\n' % (self._heads[index], write(text), between, number)
 
     def _event(self, name: str, **fields: object) -> bytes:
         number, self._sequence = self._sequence, self._sequence + 1
@@ -202,7 +207,6 @@ class ResponsesRenderer(StreamRenderer):
 
     def _end(self, event: End) -> Iterator[bytes]:
         index, block = event.index, event.block
-        self._heads.pop(index, None)
         if isinstance(block, Text):
             yield from self._end_text(index, block)
         elif index in self._open:
@@ -229,18 +233,16 @@ class ResponsesRenderer(StreamRenderer):
             message = self._message = self._last
         at = {"item_id": message.id, "output_index": message.index, "content_index": len(message.parts)}
         name = "refusal" if block.refusal else "output_text"
-        beside: JsonObject = {} if block.refusal or self._home else {"logprobs": []}
         part = render_part(msgspec.structs.replace(block, text=""))
         yield self._event("content_part.added", **at, part=part)
-        self._heads[index] = self._head(f"{name}.delta", **at, **beside)
+        self._heads[index] = self._head(f"{name}.delta", **at)
+        self._betweens[index] = b"" if block.refusal else b'"logprobs":[],'
         self._open[index] = message
 
     def _end_text(self, index: int, block: Text) -> Iterator[bytes]:
         if index not in self._open:
             yield from self._begin_text(index, block)
-            head = self._heads.pop(index)
-            self._sequence += 1
-            yield b'%b%b,"sequence_number":%d}\n\n' % (head, write(block.text), self._sequence - 1)
+            yield self._delta(index, block.text)
         message = self._open.pop(index)
         at = {"item_id": message.id, "output_index": message.index, "content_index": len(message.parts)}
         part = self._part_of(block, message)
@@ -283,11 +285,11 @@ class ResponsesRenderer(StreamRenderer):
         part, text, _, numbered, kind = _CONTENT if fragment.get("content") else _SUMMARY
         at = {"item_id": item_id, "output_index": self._last.index, numbered: 0}
         yield self._event(f"{part}.added", **at, part={"type": kind, "text": ""})
-        head = self._heads[event.index] = self._head(f"{text}.delta", **at)
+        self._heads[event.index] = self._head(f"{text}.delta", **at)
+        self._betweens[event.index] = b""
         self._open[event.index] = self._last
         self._last.fragment = {"content": True} if fragment.get("content") else {}
-        self._sequence += 1
-        yield b'%b%b,"sequence_number":%d}\n\n' % (head, write(event.text), self._sequence - 1)
+        yield self._delta(event.index, event.text)
 
     def _end_thinking(self, begun: _Open, block: Thinking) -> Iterator[bytes]:
         part, text, listed, numbered, kind = _CONTENT if begun.fragment else _SUMMARY
@@ -314,6 +316,7 @@ class ResponsesRenderer(StreamRenderer):
         yield from self._add(item["id"], item)
         self._open[index] = self._last
         self._inputs[index] = []
+        self._betweens[index] = b""
         self._heads[index] = self._head(f"{name}.delta", item_id=item["id"], output_index=self._last.index)
 
     def _named(self, item: JsonObject, call: ToolCall, index: int) -> JsonObject:
