@@ -158,7 +158,7 @@ _VALUES = (b"null 0 -1 1000000000000000000000000000000 1.5 true [] {} [{}] [null
 ]
 
 
-def garbled(wire: Wire, told: Sequence[Body], times: int, seed: int = 7) -> int:
+def garbled(wire: Wire, told: Sequence[Body], times: int, *abroad: Wire, seed: int = 7) -> int:
     """Reads streams of some of these payloads with odd values in them; gives how many of them were replies."""
     chance = random.Random(seed)
     read = 0
@@ -172,7 +172,11 @@ def garbled(wire: Wire, told: Sequence[Body], times: int, seed: int = 7) -> int:
             parser.close()
         except RemoteProtocolError:
             continue
-        check(parser.events())
+        events = parser.events()
+        check(events)
+        # What was read can be written, at home and abroad.
+        for one in (wire, *abroad):
+            assert written(one, events)
         read += 1
     return read
 

@@ -406,7 +406,7 @@ def test_characters_cut_in_two() -> None:
 
 def test_garbage_is_a_value_or_the_providers_fault() -> None:
     grown = [chunk({"functionCall": {"name": "f", "willContinue": True}}), chunk(_piece("$.a", stringValue="x"))]
-    assert garbled(WIRE, [*TOLD, *grown, ERROR], 3000) > 300
+    assert garbled(WIRE, [*TOLD, *grown, ERROR], 3000, OPENAI_RESPONSES) > 300
 
 
 def test_random_bytes() -> None:

@@ -25,6 +25,7 @@ from segue.wire.events import (
     Whole,
     events_of,
 )
+from segue.wire.gemini import GEMINI
 from segue.wire.openai_chat import OPENAI_CHAT
 from segue.wire.openai_responses import OPENAI_RESPONSES
 from segue.wire.openai_responses.deltas import INPUTS
@@ -570,7 +571,14 @@ def test_characters_cut_in_two() -> None:
 
 
 def test_garbage_is_a_value_or_the_providers_fault() -> None:
-    assert garbled(WIRE, by_the_book(EVERYTHING), 1500) > 300
+    assert garbled(WIRE, by_the_book(EVERYTHING), 1500, GEMINI) > 300
+
+
+@pytest.mark.parametrize("depth", [600, 5000])
+def test_nesting_without_end_is_refused(depth: int) -> None:
+    told = '{"type":"response.completed","response":{"a":' + "[" * depth + "]" * depth + "}}"
+    with pytest.raises(RemoteProtocolError, match="nested too deep"):
+        WIRE.open_stream("turn-1").feed(f"data: {told}\n\n".encode())
 
 
 def test_random_bytes() -> None:

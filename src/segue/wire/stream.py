@@ -15,7 +15,7 @@ import msgspec
 
 from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall
 from segue.canonical.ids import canonical_tool_id
-from segue.canonical.jsontext import parse_argument_text
+from segue.canonical.jsontext import MAX_DEPTH, depth_of, parse_argument_text
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
 from segue.wire.base import ApiError, JsonObject, Projection
@@ -262,11 +262,16 @@ class StreamParser:
             return
         if not payload:
             return
+        if len(payload) > MAX_DEPTH and depth_of(payload) > MAX_DEPTH:
+            raise RemoteProtocolError("not a stream of this API: nested too deep")
         try:
             value = _decode(payload)
         except (msgspec.DecodeError, UnicodeDecodeError):
             value = self._with_halves(payload)
-        # Some send one payload as a list of it.
+        if isinstance(value, dict):
+            self.take(cast("JsonObject", value), name)
+            return
+        # Some send a payload as a list of it.
         for one in cast("list[object]", value) if isinstance(value, list) else [value]:
             if not isinstance(one, dict):
                 raise RemoteProtocolError("a stream of objects was expected")

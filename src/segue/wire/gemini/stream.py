@@ -84,17 +84,21 @@ class GeminiReader(Reader):
 
     def read(self, payload: JsonObject, name: str | None) -> None:
         if payload.get("error"):
-            self.failed = self.failed or parse_error(0, payload)
+            self.failed = self.failed or parse_error(0, plain(payload) if self.halves else payload)
             return
         if "candidates" not in payload and (inner := object_or_none(payload.get("response"))) is not None:
             payload = inner
         for key, value in payload.items():
             if key != "candidates" and value is not None:
-                self._around[key] = value
-        candidates = items_of(payload.get("candidates"), "candidates")
+                self._around[key] = plain(value) if self.halves else value
+        candidates = payload.get("candidates")
+        candidates = (
+            cast("list[object]", candidates) if isinstance(candidates, list) else items_of(candidates, "candidates")
+        )
         if not self.opened and (candidates or object_at(payload, "promptFeedback")):
             self._open()
-        for place, candidate in enumerate(map(object_or_none, candidates)):
+        for place, value in enumerate(candidates):
+            candidate = object_or_none(value)
             index = int_at(candidate, "index") if candidate is not None else None
             index = place if index is None else index
             if candidate is not None and index == 0:
@@ -114,7 +118,7 @@ class GeminiReader(Reader):
             self._candidate = {}
         for key, value in candidate.items():
             if key != "content" and value is not None:
-                self._candidate[key] = value
+                self._candidate[key] = plain(value) if self.halves else value
         content = object_or_none(candidate.get("content"))
         if content is None:
             return
@@ -122,9 +126,10 @@ class GeminiReader(Reader):
             self._content = {}
         for key, value in content.items():
             if key != "parts" and value is not None:
-                self._content[key] = value
+                self._content[key] = plain(value) if self.halves else value
+        parts = content.get("parts")
         goes_on = True
-        for part in items_of(content.get("parts"), "parts"):
+        for part in cast("list[object]", parts) if isinstance(parts, list) else items_of(parts, "parts"):
             self._read_part(object_of(part, "parts"), goes_on)
             goes_on = False
 
@@ -234,7 +239,7 @@ class GeminiReader(Reader):
             self.failed = ENDED_EARLY
         self._end_call(ended=False)
         body = self._body()
-        reply = parse_reply(cast("Mapping[str, Any]", plain(body)) if self.halves else body)
+        reply = parse_reply(body)
         told = iter([call for _, calls in sorted(self._told.items()) for call in calls])
         blocks = tuple(
             _as_told(block, next(told, block)) if isinstance(block, ToolCall) else block for block in reply.blocks

@@ -136,6 +136,8 @@ class GrowingItems:
         self._items: list[GrowingItem] = []
         self._by_id: dict[str, GrowingItem] = {}
         self._by_index: dict[int, GrowingItem] = {}
+        self._at: object = None
+        self._now: tuple[GrowingItem, _Part] | None = None
         self.model: str | None = None
         self.stored = True
         self.full = False
@@ -212,16 +214,26 @@ class GrowingItems:
         text = payload.get("delta")
         if not isinstance(text, str):
             return
-        item = self._meant(payload.get("item_id"), payload.get("output_index"), family.item)
-        if item.ended:
-            return
-        part = self._part(item, payload.get(family.numbered), family)
+        at = (payload.get("item_id"), payload.get("output_index"), payload.get(family.numbered), family.part)
+        if at == self._at and self._now is not None:
+            item, part = self._now
+        else:
+            item = self._meant(at[0], at[1], family.item)
+            if item.ended:
+                return
+            part = self._part(item, at[2], family)
+            self._at, self._now = at, (item, part)
         logprobs = payload.get("logprobs")
         if logprobs and isinstance(logprobs, list):
-            part.logprobs += cast("list[object]", logprobs)
+            logprobs = cast("list[object]", plain(logprobs) if self._reader.halves else logprobs)
+            part.logprobs += logprobs
             self._say(item, part, text, {"logprobs": logprobs})
         elif text:
             self._say(item, part, text)
+
+    def rest(self) -> None:
+        """Something else than the next delta comes."""
+        self._now = None
 
     def text_done(self, payload: JsonObject, family: Family) -> None:
         item = self._meant(payload.get("item_id"), payload.get("output_index"), family.item)
@@ -292,8 +304,9 @@ class GrowingItems:
         if part.closed:
             return
         if item.kind == "message":
-            self._reader.text(self._begin_text(item, part), text, beside)
+            place = part.place if part.place is not None else self._begin_text(item, part)
             part.pieces.append(text)
+            self._reader.text(place, text, beside)
             return
         first = not part.pieces
         part.pieces.append(text)
@@ -396,7 +409,6 @@ class GrowingItems:
 
     def _settle(self, item: GrowingItem, made: JsonObject) -> None:
         """Ends an item with what it became, and with what was told of it where that is more, or other."""
-        made = plain(made) if self._reader.halves else made
         item.kind = item_kind_or_none(made) or item.kind
         if item.kind == "message":
             made = self._settled_parts(item, made, "content")
@@ -462,7 +474,6 @@ class GrowingItems:
                     made = self._settled_input(item, made)
                 if made.get("status") == "in_progress":
                     made["status"] = "completed" if ended else "incomplete"
-                made = plain(made) if self._reader.halves else made
                 item.fragment = made
                 self._end(item, made, ended=ended)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable
+from functools import partial
+from typing import cast
 
 import msgspec
 
@@ -35,6 +36,13 @@ _GROWING = {
     "reasoning": _REASONING,
     "reasoning_summary": _SUMMARY,
 }
+_DELTAS = {f"response.{name}.delta": family for name, family in _GROWING.items()}
+_INPUTS = {
+    "function_call_arguments": "function_call",
+    "custom_tool_call_input": "custom_tool_call",
+    "mcp_call_arguments": "mcp_call",
+    "code_interpreter_call_code": "code_interpreter_call",
+}
 _LIFECYCLE = ("created", "queued", "in_progress")
 _TERMINAL = frozenset(f"response.{state}" for state in ("completed", "done", "incomplete", "failed", "cancelled"))
 _FAILED = ("failed", "cancelled")
@@ -56,38 +64,39 @@ class ResponsesReader(Reader):
         readers: dict[str, Callable[[JsonObject], None]] = {
             "response.output_item.added": items.add,
             "response.output_item.done": items.done,
-            "response.output_text.annotation.added": lambda payload: items.annotate(payload, _TEXT),
+            "response.output_text.annotation.added": partial(items.annotate, family=_TEXT),
         }
         for name, family in _GROWING.items():
-            readers[f"response.{name}.delta"] = lambda payload, family=family: items.delta(payload, family)
-            readers[f"response.{name}.done"] = lambda payload, family=family: items.text_done(payload, family)
+            readers[f"response.{name}.done"] = partial(items.text_done, family=family)
         for name, listed in (("content_part", "content"), ("reasoning_summary_part", "summary")):
             for state in ("added", "done"):
-                readers[f"response.{name}.{state}"] = lambda payload, listed=listed, done=state == "done": items.part(
-                    payload, _PARTS, listed, done=done
-                )
-        named = {
-            "function_call_arguments": "function_call",
-            "custom_tool_call_input": "custom_tool_call",
-            "mcp_call_arguments": "mcp_call",
-            "code_interpreter_call_code": "code_interpreter_call",
-        }
-        for name, kind in named.items():
-            key = INPUTS.get(kind, "code")
-            readers[f"response.{name}.delta"] = lambda payload, kind=kind: items.input_delta(payload, kind)
-            readers[f"response.{name}.done"] = lambda payload, kind=kind, key=key: items.input_done(payload, kind, key)
+                done = state == "done"
+                readers[f"response.{name}.{state}"] = partial(items.part, families=_PARTS, listed=listed, done=done)
+        for name, kind in _INPUTS.items():
+            readers[f"response.{name}.delta"] = partial(items.input_delta, kind=kind)
+            readers[f"response.{name}.done"] = partial(items.input_done, kind=kind, key=INPUTS.get(kind, "code"))
         return readers
 
     def read(self, payload: JsonObject, name: str | None) -> None:
         kind = payload.get("type", name)
-        reader = self._read.get(kind) if isinstance(kind, str) else None
-        if reader is not None:
-            if not self._ended:
-                if not self.opened:
-                    self._open({})
-                reader(payload)
-        else:
+        if not isinstance(kind, str):
             self._read_around(payload, kind)
+            return
+        family = _DELTAS.get(kind)
+        reader = self._read.get(kind) if family is None else None
+        if not self.opened and (family or reader):
+            self._open({})
+        if family is not None:
+            if not self._ended:
+                self._items.delta(payload, family)
+            return
+        self._items.rest()
+        if self.halves and not kind.endswith(".delta"):
+            payload = plain(payload)
+        if reader is None:
+            self._read_around(payload, kind)
+        elif not self._ended:
+            reader(payload)
 
     def _read_around(self, payload: JsonObject, kind: object) -> None:
         """What is said of the response as a whole."""
@@ -148,7 +157,7 @@ class ResponsesReader(Reader):
             self._around["status"] = "completed" if whole else "failed"
         items = self._items.output()
         body = {**self._around, "output": [item.fragment for item in items]}
-        reply = parse_reply(cast("Mapping[str, Any]", plain(body)) if self.halves else body, dialect=self._dialect)
+        reply = parse_reply(body, dialect=self._dialect)
         told = iter([call for item in items for call in item.calls])
         blocks = tuple(
             _as_told(block, next(told, block)) if isinstance(block, ToolCall) else block for block in reply.blocks

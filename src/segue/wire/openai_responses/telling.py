@@ -12,7 +12,7 @@ from typing import Any, cast
 import msgspec
 
 from segue.canonical.blocks import Block, Text, Thinking, ToolCall, ToolResponse
-from segue.canonical.jsontext import write
+from segue.canonical.jsontext import write, write_text
 from segue.canonical.request import Request, Usage
 from segue.wire.base import ApiError, Projection
 from segue.wire.events import (
@@ -246,7 +246,8 @@ class ResponsesRenderer(StreamRenderer):
         message = self._open.pop(index)
         at = {"item_id": message.id, "output_index": message.index, "content_index": len(message.parts)}
         part = self._part_of(block, message)
-        for number, annotation in enumerate(part.get("annotations") or []):
+        given = part.get("annotations")
+        for number, annotation in enumerate(cast("list[object]", given) if isinstance(given, list) else []):
             yield self._event("output_text.annotation.added", **at, annotation_index=number, annotation=annotation)
         if block.refusal:
             yield self._event("refusal.done", **at, refusal=block.text)
@@ -371,8 +372,10 @@ class ResponsesRenderer(StreamRenderer):
         at = {"item_id": item_id, "output_index": begun.index}
         if kind in FUNCTIONS:
             name, key = _INPUTS[kind]
-            yield self._event(f"{name}.delta", **at, delta=item[key])
-            yield self._event(f"{name}.done", **at, **{key: item[key]})
+            given = item.get(key)
+            text = given if isinstance(given, str) else "" if given is None else write_text(given)
+            yield self._event(f"{name}.delta", **at, delta=text)
+            yield self._event(f"{name}.done", **at, **{key: text})
         elif kind == "reasoning":
             yield from self._tell_parts(item, at, *_SUMMARY)
             yield from self._tell_parts(item, at, *_CONTENT)
