@@ -311,15 +311,16 @@ class InOrder:
     """Events of a stream in which one block follows another: those of later blocks wait until the first has ended."""
 
     def __init__(self) -> None:
-        self._open: int | None = None
+        self.open: int | None = None
+        """The block that is told now."""
         self._waiting: dict[int, list[Event]] = {}
 
     def sorted(self, events: Iterable[Event]) -> list[Event]:
         told: list[Event] = []
         for event in events:
-            if isinstance(event, Opened | UsageTold | Finished | Failed):
+            if isinstance(event, (Opened, UsageTold, Finished, Failed)):
                 told.append(event)
-            elif self._open is None or self._open == event.index:
+            elif self.open is None or self.open == event.index:
                 self._pass(event, told)
             else:
                 self._waiting.setdefault(event.index, []).append(event)
@@ -328,12 +329,12 @@ class InOrder:
     def _pass(self, event: Start | TextDelta | ThinkingDelta | InputDelta | End | Whole, told: list[Event]) -> None:
         told.append(event)
         if isinstance(event, Start):
-            self._open = event.index
+            self.open = event.index
         elif isinstance(event, End):
-            self._open = None
-            while self._open is None and self._waiting:
+            self.open = None
+            while self.open is None and self._waiting:
                 index = min(self._waiting)
                 held = self._waiting.pop(index)
                 told += held
                 if not isinstance(held[-1], End | Whole):
-                    self._open = index
+                    self.open = index

@@ -304,17 +304,24 @@ class GeminiRenderer(StreamRenderer):
 
     def render(self, events: Iterable[Event]) -> bytes:
         told: list[bytes] = []
-        for event in self._order.sorted(events):
-            if isinstance(event, TextDelta | ThinkingDelta | InputDelta):
-                tail = self._growing.get(event.index)
-                if tail is not None and event.text:
-                    if self._kept:
-                        told.append(self._flushed())
-                    self._spoken = True
-                    told.append(b"%b%b%b" % (_TEXT_HEAD, write(event.text), tail))
-            else:
-                told += self._rest(event)
+        for event in events:
+            if type(event) is TextDelta and event.index == self._order.open:
+                self._grow(event, told)
+                continue
+            for one in self._order.sorted((event,)):
+                if isinstance(one, (TextDelta, ThinkingDelta, InputDelta)):
+                    self._grow(one, told)
+                else:
+                    told += self._rest(one)
         return b"".join(told)
+
+    def _grow(self, event: TextDelta | ThinkingDelta | InputDelta, told: list[bytes]) -> None:
+        tail = self._growing.get(event.index)
+        if tail is not None and event.text:
+            if self._kept:
+                told.append(self._flushed())
+            self._spoken = True
+            told.append(b"%b%b%b" % (_TEXT_HEAD, write(event.text), tail))
 
     def _rest(self, event: Opened | Start | End | Whole | UsageTold | Finished | Failed) -> Iterable[bytes]:
         match event:

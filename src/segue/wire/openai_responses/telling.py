@@ -27,7 +27,6 @@ from segue.wire.events import (
     ThinkingDelta,
     UsageTold,
     Whole,
-    arguments_text,
 )
 from segue.wire.fields import JsonObject, object_or_none, string_or_none
 from segue.wire.framing import server_sent
@@ -94,14 +93,17 @@ class ResponsesRenderer(StreamRenderer):
 
     def render(self, events: Iterable[Event]) -> bytes:
         told: list[bytes] = []
-        for event in self._order.sorted(events):
-            if isinstance(event, TextDelta | InputDelta | ThinkingDelta):
-                if event.index in self._heads:
-                    told.append(self._grown(event))
-                elif isinstance(event, ThinkingDelta):
-                    told += self._begin_thinking(event)
-            else:
-                told += self._rest(event)
+        for event in events:
+            if type(event) is TextDelta and event.index == self._order.open and event.index in self._heads:
+                told.append(self._grown(event))
+                continue
+            for one in self._order.sorted((event,)):
+                if not isinstance(one, (TextDelta, InputDelta, ThinkingDelta)):
+                    told += self._rest(one)
+                elif one.index in self._heads:
+                    told.append(self._grown(one))
+                elif isinstance(one, ThinkingDelta):
+                    told += self._begin_thinking(one)
         return b"".join(told)
 
     def _rest(self, event: Opened | Start | End | Whole | UsageTold | Finished | Failed) -> Iterable[bytes]:
