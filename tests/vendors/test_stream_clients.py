@@ -53,7 +53,7 @@ def _streamed(data: bytes) -> tuple[list[Any], Any]:
     """The events of OpenAI's client, and its final response."""
     with canned([data]) as server, openai.OpenAI(api_key="x", base_url=f"{server.url}/v1", max_retries=0) as client:
         with client.responses.stream(model="gpt-5", input="Hi") as stream:
-            events = list(stream)
+            events: list[Any] = list(stream)
         return events, events[-1].response
 
 

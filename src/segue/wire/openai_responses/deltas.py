@@ -15,118 +15,19 @@ import msgspec
 
 from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall
 from segue.canonical.ids import raw_id_or_none
-from segue.canonical.jsontext import parse_argument_text, plain, write_text
+from segue.canonical.jsontext import parse_argument_text, plain
 from segue.wire.events import arguments_text
 from segue.wire.fields import JsonObject, integer_or_none, object_or_none, string_or_none
+from segue.wire.openai_responses.growing import INPUTS, Family, GrowingItem, GrowingPart, written_out
 from segue.wire.openai_responses.items import item_kind_or_none, parse_reply_items
 from segue.wire.openai_responses.request import reading_of
 from segue.wire.openai_responses.shared import ResponsesDialect
-from segue.wire.stream import Reader, mended
+from segue.wire.stream import Reader
 
-__all__ = ["INPUTS", "Family", "GrowingItem", "GrowingItems"]
+__all__ = ["GrowingItems"]
 
-# What the text of a call stands under, where it is streamed.
-INPUTS = {"function_call": "arguments", "custom_tool_call": "input", "mcp_call": "arguments"}
 _CALLED = frozenset({"function_call", "custom_tool_call"})
 _BETWEEN = "\n\n"
-
-
-class Family(msgspec.Struct, frozen=True):
-    """A kind of text that grows: the type of its item, the list and the type of its part, and the part's key."""
-
-    item: str
-    listed: str
-    part: str
-    key: str = "text"
-    numbered: str = "content_index"
-
-
-class _Part:
-    """`place` is the number of its block, where it is a block of its own."""
-
-    __slots__ = ("annotations", "closed", "family", "fragment", "logprobs", "pieces", "place")
-
-    def __init__(self, family: Family) -> None:
-        self.family = family
-        self.fragment: JsonObject = {}
-        self.pieces: list[str] = []
-        self.annotations: list[object] = []
-        self.logprobs: list[object] = []
-        self.place: int | None = None
-        self.closed = False
-
-    def text(self) -> str:
-        return _joined(self.pieces)
-
-    def whole(self) -> JsonObject:
-        """The part as it would stand in an answer at once."""
-        family = self.family
-        told = self.text() or string_or_none(self.fragment.get(family.key)) or ""
-        bare: JsonObject = {"annotations": []} if family.part == "output_text" else {}
-        made: JsonObject = {"type": family.part, **bare, **self.fragment, family.key: told}
-        if self.annotations and not made.get("annotations"):
-            made["annotations"] = self.annotations
-        if self.logprobs and not made.get("logprobs"):
-            made["logprobs"] = self.logprobs
-        return made
-
-
-class GrowingItem:
-    """An item. `pieces` is the text of its input; `calls` are those in it, as they were told."""
-
-    __slots__ = (
-        "call",
-        "calls",
-        "ended",
-        "fragment",
-        "index",
-        "input_done",
-        "kind",
-        "parts",
-        "pieces",
-        "place",
-        "torn",
-    )
-
-    def __init__(self, kind: str | None, index: int | None) -> None:
-        self.kind = kind
-        self.index = index
-        self.fragment: JsonObject = {}
-        self.parts: dict[tuple[str, int], _Part] = {}
-        self.pieces: list[str] = []
-        self.place: int | None = None
-        self.call: ToolCall | None = None
-        self.calls: list[ToolCall] = []
-        self.input_done = self.ended = self.torn = False
-
-    def input(self) -> str:
-        return _joined(self.pieces)
-
-    def whole(self) -> JsonObject:
-        """The item as it would stand in an answer at once, as far as it is known."""
-        made: JsonObject = {**({"type": self.kind} if self.kind is not None else {}), **self.fragment}
-        if self.kind == "message":
-            made.setdefault("role", "assistant")
-        for listed in ("summary", "content"):
-            if told := [self.parts[key] for key in sorted(self.parts) if key[0] == listed]:
-                made[listed] = [part.whole() for part in told]
-        if self.kind == "reasoning":
-            made.setdefault("summary", [])
-        if self.kind in INPUTS and self.pieces:
-            made[INPUTS[self.kind]] = self.input()
-        if self.kind == "code_interpreter_call" and self.pieces:
-            made["code"] = self.input()
-        return made
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else write_text(value)
-
-
-def _joined(pieces: list[str]) -> str:
-    text = mended("".join(pieces))
-    pieces[:] = [text] if text else []
-    return text
 
 
 class GrowingItems:
@@ -137,7 +38,7 @@ class GrowingItems:
         self._by_id: dict[str, GrowingItem] = {}
         self._by_index: dict[int, GrowingItem] = {}
         self._at: object = None
-        self._now: tuple[GrowingItem, _Part] | None = None
+        self._now: tuple[GrowingItem, GrowingPart] | None = None
         self.model: str | None = None
         self.stored = True
         self.full = False
@@ -225,9 +126,10 @@ class GrowingItems:
             self._at, self._now = at, (item, part)
         logprobs = payload.get("logprobs")
         if logprobs and isinstance(logprobs, list):
-            logprobs = cast("list[object]", plain(logprobs) if self._reader.halves else logprobs)
-            part.logprobs += logprobs
-            self._say(item, part, text, {"logprobs": logprobs})
+            given = cast("list[object]", logprobs)
+            given = cast("list[object]", plain(given)) if self._reader.halves else given
+            part.logprobs += given
+            self._say(item, part, text, {"logprobs": given})
         elif text:
             self._say(item, part, text)
 
@@ -263,11 +165,11 @@ class GrowingItems:
         if (annotation := object_or_none(payload.get("annotation"))) is not None and not item.ended:
             self._part(item, payload.get(family.numbered), family).annotations.append(annotation)
 
-    def _part(self, item: GrowingItem, number: object, family: Family) -> _Part:
+    def _part(self, item: GrowingItem, number: object, family: Family) -> GrowingPart:
         key = (family.listed, integer_or_none(number) or 0)
         part = item.parts.get(key)
         if part is None:
-            part = item.parts[key] = _Part(family)
+            part = item.parts[key] = GrowingPart(family)
         elif part.family is not family and not part.pieces:
             part.family = family
         return part
@@ -278,7 +180,7 @@ class GrowingItems:
             return
         item = self._meant(payload.get("item_id"), payload.get("output_index"), kind)
         if not item.ended:
-            self._say_input(item, _text(text))
+            self._say_input(item, written_out(text))
 
     def input_done(self, payload: JsonObject, kind: str, key: str) -> None:
         item = self._meant(payload.get("item_id"), payload.get("output_index"), kind)
@@ -291,7 +193,7 @@ class GrowingItems:
     def _native(self, item: GrowingItem, **parts: object) -> Native:
         return Native(self._dialect.name, {**item.fragment, **parts}, intact=False)
 
-    def _begin_text(self, item: GrowingItem, part: _Part) -> int:
+    def _begin_text(self, item: GrowingItem, part: GrowingPart) -> int:
         if part.place is None:
             for other in item.parts.values():
                 if other.place is not None and not other.closed:
@@ -300,7 +202,7 @@ class GrowingItems:
             part.place = self._reader.start(begun)
         return part.place
 
-    def _say(self, item: GrowingItem, part: _Part, text: str, beside: JsonObject | None = None) -> None:
+    def _say(self, item: GrowingItem, part: GrowingPart, text: str, beside: JsonObject | None = None) -> None:
         if part.closed:
             return
         if item.kind == "message":
@@ -320,7 +222,7 @@ class GrowingItems:
             text = _BETWEEN + text
         self._reader.thinking(item.place, text)
 
-    def _complete(self, item: GrowingItem, part: _Part, text: object) -> None:
+    def _complete(self, item: GrowingItem, part: GrowingPart, text: object) -> None:
         """Tells what of this whole text was not told yet."""
         if not isinstance(text, str):
             return
@@ -328,14 +230,14 @@ class GrowingItems:
         if len(text) > len(told) and text.startswith(told):
             self._say(item, part, text[len(told) :])
 
-    def _close(self, item: GrowingItem, part: _Part) -> None:
+    def _close(self, item: GrowingItem, part: GrowingPart) -> None:
         """A part that is followed by another one of its message."""
         part.closed = True
         made = {**item.whole(), "content": [part.whole()], "status": "completed"}
         (block, *_) = self._parsed(made)
         self._end_text(part, block)
 
-    def _end_text(self, part: _Part, block: Block) -> None:
+    def _end_text(self, part: GrowingPart, block: Block) -> None:
         if part.place is None:
             return
         text = self._reader.ended(part.place)
@@ -370,7 +272,7 @@ class GrowingItems:
     def _complete_input(self, item: GrowingItem, text: object) -> None:
         if text is None:
             return
-        whole, told = _text(text), item.input()
+        whole, told = written_out(text), item.input()
         if len(whole) > len(told) and whole.startswith(told):
             if not item.pieces:
                 item.fragment = {key: value for key, value in item.fragment.items() if key != "arguments"}
@@ -427,7 +329,8 @@ class GrowingItems:
         if not told or given == told:
             return made
         # What was told may be not what was meant.
-        item.torn = bool(given) and parse_argument_text(told)[0] != parse_argument_text(_text(given))[0]
+        same = item.kind != "custom_tool_call" and _value(told) == _value(written_out(given))
+        item.torn = bool(given) and not same
         return {**made, key: told}
 
     def _says_all(self, item: GrowingItem, made: JsonObject) -> bool:
@@ -529,3 +432,7 @@ class GrowingItems:
         if None in numbers or len(set(numbers)) < len(numbers):
             return self._items
         return sorted(self._items, key=lambda item: item.index or 0)
+
+
+def _value(text: str) -> object:
+    return parse_argument_text(text)[0]

@@ -14,7 +14,8 @@ from segue.canonical.request import Reply
 from segue.wire.base import ApiError
 from segue.wire.fields import JsonObject, number_or_none, object_or_none, string_or_none
 from segue.wire.openai import parse_error
-from segue.wire.openai_responses.deltas import INPUTS, Family, GrowingItems
+from segue.wire.openai_responses.deltas import GrowingItems
+from segue.wire.openai_responses.growing import INPUTS, Family
 from segue.wire.openai_responses.reply import parse_reply
 from segue.wire.openai_responses.shared import ResponsesDialect
 from segue.wire.openai_responses.telling import ResponsesRenderer
