@@ -92,6 +92,9 @@ class GeminiReader(Reader):
             if key != "candidates" and value is not None:
                 self._around[key] = plain(value) if self.halves else value
         candidates = payload.get("candidates")
+        if self._run is not None and (text := _more_words(candidates, self._run.thought)):
+            self._run.say(text)
+            return
         candidates = (
             cast("list[object]", candidates) if isinstance(candidates, list) else items_of(candidates, "candidates")
         )
@@ -260,6 +263,27 @@ class GeminiReader(Reader):
             content = {**self._content, "parts": parts} if parts else self._content
             candidate = {"content": content, **candidate}
         return {"candidates": [candidate], **self._around}
+
+
+_USUAL = frozenset({"content", "index"})
+
+
+def _more_words(candidates: object, thought: bool) -> str | None:
+    """The text of a chunk that says nothing but how a text of this kind goes on, as most do."""
+    candidate = _only(candidates)
+    if candidate is None or not _USUAL.issuperset(candidate) or candidate.get("index"):
+        return None
+    content = object_or_none(candidate.get("content"))
+    part = _only(content.get("parts")) if content is not None else None
+    if part is None or len(part) != 1 + thought or (thought and part.get("thought") is not True):
+        return None
+    text = part.get("text")
+    return text if isinstance(text, str) else None
+
+
+def _only(value: object) -> JsonObject | None:
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return object_or_none(items[0]) if len(items) == 1 else None
 
 
 # What a text that grows begins with: nothing but that this API says it.
