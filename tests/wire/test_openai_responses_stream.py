@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -481,7 +482,32 @@ def test_two_open_parts_are_told_one_after_the_other() -> None:
     assert kinds == ["Start", "End", "Start", "End"]
 
 
+ITEMS_OF_OLD = json.loads((Path(__file__).parents[1] / "data" / "responses_items.json").read_text())
+
+
+@pytest.mark.parametrize("case", ITEMS_OF_OLD, ids=lambda case: case["name"])
+def test_items_of_requests_as_a_reply(case: Body) -> None:
+    """Whatever stands in a reply is told, and comes home as it was."""
+    body = responses_reply(*case["input"])
+    try:
+        whole = WIRE.parse_reply(body)
+    except InputError:
+        pytest.skip("no items of a response")
+    events, reply = flow(WIRE, json.dumps(body).encode())
+    assert plainly(reply) == plainly(whole)
+    for told in (events, events_of(reply)):
+        assert plainly(flow(WIRE, written(WIRE, told))[1]) == plainly(whole)
+
+
 # ---------------------------------------------------------------------------------------------------------- how it ends
+
+
+def test_the_sign_of_the_end_alone() -> None:
+    """Gateways that speak the Chat API elsewhere end with it, and leave the terminal event out."""
+    body = responses_reply(message("Hi"), function('{"path": "a"}'))
+    told = by_the_book(body)[:-1]
+    _, reply = flow(WIRE, sse(*told) + b"data: [DONE]\n\n")
+    assert (reply.finish, reply.text, reply.calls[0].broken) == ("tool_calls", "Hi", False)
 
 
 def test_incomplete_for_want_of_room() -> None:
