@@ -79,6 +79,7 @@ class GeminiReader(Reader):
         self._run: Run | None = None
         self._call: GrowingCall | None = None
         self._padding: JsonObject | None = None
+        self._named: dict[str, JsonObject] = {}
         self._repeats = False
         self._others: set[int] = set()
 
@@ -157,8 +158,13 @@ class GeminiReader(Reader):
 
     def _is_told(self, part: JsonObject) -> bool:
         """Whether this came before: under the same id, or in a stream that repeats everything."""
-        inner = object_at(part, "functionCall")
-        return (self._repeats or bool(look(inner, "id"))) and part in self._parts
+        if self._repeats:
+            return part in self._parts
+        call_id = text_at(object_at(part, "functionCall"), "id")
+        if not call_id:
+            return False
+        known = self._named.setdefault(call_id, part)
+        return known is not part and known == part
 
     # ------------------------------------------------------------------------------------------------------------ text
 
