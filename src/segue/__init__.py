@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from segue.convert import Converted, convert
     from segue.declarations import ConvertedTools, convert_tools
     from segue.errors import InputError, ProjectionError, RemoteProtocolError, SegueError
+    from segue.extraction import Extracted, extract
     from segue.items import parse_item, render_item
     from segue.render.report import Report
     from segue.repair import Change, Repaired, repair
+    from segue.streaming import ReplyStream, assemble
     from segue.wire.by_model import Detected, detect
     from segue.wire.registry import Format, formats
 
@@ -36,6 +38,7 @@ __all__ = [
     "Converted",
     "ConvertedTools",
     "Detected",
+    "Extracted",
     "Format",
     "InputError",
     "ProjectionError",
@@ -43,15 +46,18 @@ __all__ = [
     "Rendered",
     "Repaired",
     "Reply",
+    "ReplyStream",
     "Report",
     "SegueError",
     "Verdict",
     "Violation",
+    "assemble",
     "canonical_tool_id",
     "check",
     "convert",
     "convert_tools",
     "detect",
+    "extract",
     "formats",
     "normalize_to_anthropic_tool_id",
     "normalize_to_history_tool_id",
@@ -75,9 +81,11 @@ _ROOMS = {
     "segue.convert": ("Converted", "convert"),
     "segue.declarations": ("ConvertedTools", "convert_tools"),
     "segue.errors": ("InputError", "ProjectionError", "RemoteProtocolError", "SegueError"),
+    "segue.extraction": ("Extracted", "extract"),
     "segue.items": ("parse_item", "render_item"),
     "segue.render.report": ("Report",),
     "segue.repair": ("Change", "Repaired", "repair"),
+    "segue.streaming": ("ReplyStream", "assemble"),
     "segue.wire.by_model": ("Detected", "detect"),
     "segue.wire.registry": ("Format", "formats"),
 }

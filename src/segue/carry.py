@@ -26,6 +26,8 @@ from segue.wire.idmap import IdMap
 from segue.wire.names import NameMap, NameRule
 from segue.wire.registry import WIRES
 from segue.wire.server_tools.declare import declared_abroad, laid_beside
+from segue.wire.text.registry import TEXT_FORMATS
+from segue.wire.text.telling import in_words, told_in_text
 
 __all__ = [
     "MCP",
@@ -130,11 +132,16 @@ def say(
     abroad = declared_abroad(request, demands.api, known, report)
     request = abroad.request
     names = _names(request, demands.api, wire.names(identify(model)))
-    transcript = render(request, demands, policy, report, model=model, spell=_told(request, names))
+    form = TEXT_FORMATS.get(tool_format)
+    paired = demands if form is None else in_words(demands)
+    transcript = render(request, paired, policy, report, model=model, spell=_told(request, names))
     _report_unsaid(request, wire, report, abroad.told)
     spell: Callable[[str], str] = names.render
     ids = IdMap.project(transcript, scheme, spell)
-    body = laid_beside(wire.render_request(transcript, Projection(ids, names, report, fetch)), abroad.beside)
+    shown = transcript
+    if form is not None:
+        shown = render(told_in_text(transcript, form, ids, names, report), demands, policy, report, model=model)
+    body = laid_beside(wire.render_request(shown, Projection(ids, names, report, fetch)), abroad.beside)
     hosted: set[str] = set()
     for message in transcript.messages:
         for call in calls_of(message):

@@ -142,7 +142,7 @@ class Conversation:
             wire = find(named, argument="source")
             reply = parse_reply(wire, reply)
         self._settle_what_was_sent()
-        blocks = reply.blocks
+        blocks = tuple(_unnamed(block) for block in reply.blocks)
         if self._sent is not None and any(isinstance(block, Thinking) for block in blocks):
             blocks = bound_to(_signed_by(blocks, self._sent), sent_digest(self._sent))
         added = self._history.add(Message("ai", blocks, turn_key=self._history.open_turn()))
@@ -295,6 +295,11 @@ def _loaded(entry: Mapping[str, Any], path: str) -> Interaction:
         evidence=[block(item, "evidence") for item in entry.get("evidence", ())],
         seen=bool(entry.get("seen", False)),
     )
+
+
+def _unnamed(block: Block) -> Block:
+    """A block that gets its id here: one that it was given elsewhere says nothing in this conversation."""
+    return msgspec.structs.replace(block, id="") if isinstance(block, ToolCall) and block.id else block
 
 
 def _are_blocks(content: object) -> bool:

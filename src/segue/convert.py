@@ -19,15 +19,17 @@ from segue.render.demands import Policy
 from segue.render.hosted import asked_in_words
 from segue.render.report import Report
 from segue.replies import caller_own, parse_reply, report_unsaid
+from segue.streaming import ReplyStream
 from segue.wire.base import Fetch, Projection, Wire
 from segue.wire.idmap import IdMap
-from segue.wire.names import NameMap, NameRule
+from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.profiles import PROFILES, profiled
 from segue.wire.registry import find
+from segue.wire.text.hearing import Hearing, heard_reply
+from segue.wire.text.leaks import hearing_of
+from segue.wire.text.registry import TEXT_FORMATS
 
 __all__ = ["Body", "Converted", "convert", "policy_of"]
-
-_ANY_NAME = NameRule(allowed=r"\s\S", limit=1_000_000)
 
 Body = bytes | bytearray | str | Mapping[str, Any]
 
@@ -39,6 +41,7 @@ class Converted:
     """
 
     _given: bytes
+    _tool_format: str = "auto"
 
     def __init__(self, source: Wire, target: Wire, report: Report, names: NameMap, **made: Any) -> None:
         self._source = source
@@ -88,12 +91,13 @@ class Converted:
         reply = parse_reply(self._target, data)
         if reply.model is None:
             reply = msgspec.structs.replace(reply, model=self._asked())
+        reply = heard_reply(reply, self._hearing(report, turn_key=""))
         report_unsaid(reply, wire, report)
         if wire.name != self._target.name:
             reply = msgspec.structs.replace(reply, blocks=tuple(heard(asked_in_words(reply.blocks, report), report)))
         reply = caller_own(reply, request, self._names, custom_tools=wire.custom_tools)
         ids = IdMap(wire.ids(identify(request.model)), provider=wire.provider)
-        names = NameMap(_ANY_NAME)
+        names = NameMap(ANY_NAME)
         ids.add_messages(request.messages, names.render)
         for call in reply.calls:
             ids.assign(call, call.name)
@@ -101,6 +105,32 @@ class Converted:
         self.reply_report = report
         self.report.findings.extend(report.findings)
         return body
+
+    def stream(self) -> ReplyStream:
+        """The same for an answer that is streamed: `feed` the target's bytes, and send on what it gives."""
+        return ReplyStream(
+            self._request,
+            source=self._source,
+            target=self._target,
+            names=self._names,
+            report=self.report,
+            model=self._asked(),
+            hear=self._hearing,
+        )
+
+    def _hearing(self, report: Report, *, turn_key: str) -> Hearing:
+        """What the words of the answer are listened for: at home only for calls that should not be words."""
+        spelled = [msgspec.structs.replace(tool, name=self._names.render(tool.name)) for tool in self._request.tools]
+        abroad = self._source.name != self._target.name
+        return hearing_of(
+            self._target,
+            self._asked(),
+            self._tool_format,
+            turn_key=turn_key,
+            tools=spelled,
+            report=report,
+            think=abroad or self._tool_format in TEXT_FORMATS,
+        )
 
 
 def convert(
@@ -137,14 +167,16 @@ def convert(
         policy=policy_of(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans),
         fetch=fetch,
     )
-    if isinstance(body, bytes | bytearray) and (quick := express(given := bytes(body), asked)) is not None:
+    quick = express(given := bytes(body), asked) if isinstance(body, bytes | bytearray) else None
+    if quick is not None:
         refuse_twice(given, quick.source.root)
         return Converted(quick.source, asked.target, quick.report, quick.names, data=quick.data, _given=given)
     value, surrogates = read_object(body)
     carried = carry(value, asked, surrogates=surrogates)
     refuse_twice(body, carried.source.root)
     said = carried.said
-    return Converted(carried.source, asked.target, said.report, said.names, body=said.body, _request=carried.request)
+    made = {"body": said.body, "_request": carried.request, "_tool_format": tool_format}
+    return Converted(carried.source, asked.target, said.report, said.names, **made)
 
 
 def _with_profile(wire: Wire, profile: str) -> Wire:

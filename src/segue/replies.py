@@ -19,7 +19,7 @@ from segue.wire.names import NameMap
 from segue.wire.server_tools.declare import called_back
 from segue.wire.tools import free_text_back, strict_back
 
-__all__ = ["caller_own", "parse_reply", "report_unsaid"]
+__all__ = ["CallersCalls", "caller_own", "parse_reply", "report_unsaid"]
 
 
 def parse_reply(wire: Wire, data: object) -> Reply:
@@ -40,7 +40,17 @@ def parse_reply(wire: Wire, data: object) -> Reply:
         raise RemoteProtocolError(f"not a reply of {wire.name}: {error}") from None
     if any(call.kind != "hosted" and not call.name for call in reply.calls):
         raise RemoteProtocolError(f"not a reply of {wire.name}: a call that names no tool")
-    return reply
+    return _with_broken(reply)
+
+
+def _with_broken(reply: Reply) -> Reply:
+    """OAI-CHAT-19: where there was no more room, the last call may have been cut off in its arguments."""
+    last = reply.blocks[-1] if reply.blocks else None
+    cut = reply.finish == "length" and isinstance(last, ToolCall) and last.arguments_text and last.arguments is None
+    if not cut or last is None:
+        return reply
+    blocks = (*reply.blocks[:-1], msgspec.structs.replace(last, broken=True))
+    return msgspec.structs.replace(reply, blocks=blocks)
 
 
 def _is_error(value: Mapping[str, Any]) -> bool:
@@ -52,23 +62,45 @@ def _is_error(value: Mapping[str, Any]) -> bool:
 
 def caller_own(reply: Reply, request: Request, names: NameMap, *, custom_tools: bool) -> Reply:
     """The reply with tools called as the caller declared them, and ids that are new in the caller's history."""
-    custom = frozenset(tool.name for tool in request.tools if tool.kind == "custom" and custom_tools)
-    strict = {tool.name: tool for tool in request.tools if tool.strict}
-
-    def named(call: ToolCall) -> ToolCall:
-        name = names.parse(call.name)
-        call = call if name == call.name else msgspec.structs.replace(call, name=name)
-        return strict_back(free_text_back(call, custom), strict)
+    own = CallersCalls(request, names, custom_tools=custom_tools)
 
     def typed(block: Block) -> Block:
         return called_back(block, request) if isinstance(block, ToolCall) else block
 
-    blocks = tuple(named(block) if isinstance(block, ToolCall) else block for block in reply.blocks)
+    blocks = tuple(own.named(block) if isinstance(block, ToolCall) else block for block in reply.blocks)
     pairer = Pairer()
     for message in request.messages:
         pairer.feed(message)
     blocks = pairer.feed(Message("ai", blocks)).blocks
     return msgspec.structs.replace(reply, blocks=tuple(map(typed, blocks)))
+
+
+class CallersCalls:
+    """Calls as the caller declared the tools: their names, free text as such, and no nulls that nobody asked for."""
+
+    def __init__(self, request: Request, names: NameMap, *, custom_tools: bool) -> None:
+        self._request = request
+        self._names = names
+        self._custom = frozenset(tool.name for tool in request.tools if tool.kind == "custom" and custom_tools)
+        self._strict = {tool.name: tool for tool in request.tools if tool.strict}
+        self._typed = any(tool.kind == "hosted" for tool in request.tools)
+
+    def name(self, name: str) -> str:
+        return self._names.parse(name)
+
+    def changes(self, call: ToolCall) -> bool:
+        """Whether more of a call than its name may have to change, so that it must be there whole."""
+        name = self.name(call.name)
+        return self._typed or name in self._strict or (name in self._custom and call.kind != "custom")
+
+    def named(self, call: ToolCall) -> ToolCall:
+        name = self.name(call.name)
+        call = call if name == call.name else msgspec.structs.replace(call, name=name)
+        return strict_back(free_text_back(call, self._custom), self._strict)
+
+    def whole(self, call: ToolCall) -> ToolCall:
+        """A call that has its id."""
+        return called_back(self.named(call), self._request)
 
 
 def report_unsaid(reply: Reply, wire: Wire, report: Report) -> None:

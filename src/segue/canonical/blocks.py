@@ -183,6 +183,11 @@ class ToolCall(Struct, frozen=True, gc=False, tag="tool_call"):
     awaited: bool = True
     broken: bool = False
 
+    @property
+    def raw_id(self) -> str | None:
+        """The id that the provider gave."""
+        return self.origin.raw_id
+
     def respond(
         self,
         content: str | tuple[Block, ...] | None = None,

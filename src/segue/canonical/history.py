@@ -78,7 +78,9 @@ class History:
     def pending(self) -> list[ToolCall]:
         """Calls that wait for a result, in call order."""
         return [
-            entry.call for entry in self.ledger.values() if entry.state == "pending" and entry.call.kind != "hosted"
+            entry.call
+            for entry in self.ledger.values()
+            if entry.state == "pending" and entry.call.kind != "hosted" and not entry.call.broken
         ]
 
     def open_turn(self) -> str:

@@ -28,6 +28,8 @@ COMMANDS: Mapping[str, str] = {
     "convert": "convert",
     "check": "check",
     "repair": "repair",
+    "assemble": "assemble",
+    "extract": "extract",
     "formats": "formats",
 }
 

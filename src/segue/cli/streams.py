@@ -61,12 +61,17 @@ class WrongFile(Unwritable):
     exit_code = 2
 
 
-def read(file: str) -> bytes:
-    """The bytes of a file, or of stdin for `-`; nothing, a byte order mark and binary data are refused by name."""
+def read(file: str, *, text: bool = True) -> bytes:
+    """The bytes of a file, or of stdin for `-`; nothing, a byte order mark and binary data are refused by name.
+
+    Where it need not be `text`, only nothing is.
+    """
     data = _read_stdin() if file == STDIO else _read_file(file)
     name = "stdin" if file == STDIO else file
     if not data or data.isspace():
-        raise Unreadable(f"{name} is empty; a JSON object is expected")
+        raise Unreadable(f"{name} is empty; a {'JSON object' if text else 'recorded stream'} is expected")
+    if not text:
+        return data
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             raise Unreadable(f"{name} begins with a {encoding} byte order mark; save it as UTF-8 without one")

@@ -24,6 +24,7 @@ from segue.render.plain import tell
 from segue.render.report import Report
 from segue.wire.base import Wire
 from segue.wire.names import NameMap
+from segue.wire.text.registry import TEXT_FORMATS
 
 __all__ = ["Express", "express"]
 
@@ -42,7 +43,7 @@ class Express(Struct, frozen=True):
 
 def express(data: bytes, asked: Asked, *, least: int = _LEAST) -> Express | None:
     """The body for the target, or None: then only the long way can tell. Less than `least` bytes are not tried."""
-    if len(data) < least:
+    if len(data) < least or asked.tool_format in TEXT_FORMATS:
         return None
     try:
         return _express(data, asked)

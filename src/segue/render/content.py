@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 import msgspec
 
-from segue.canonical.blocks import Block, Media, Message, Opaque, Silence, Text, ToolResponse, edited
+from segue.canonical.blocks import Block, Media, Message, Opaque, Silence, Text, ToolCall, ToolResponse, edited
 from segue.canonical.jsontext import write_text
 from segue.render.demands import TEXTS
 from segue.render.draft import Draft, same_objects
@@ -30,13 +30,18 @@ def silent(draft: Draft) -> Draft:
     """What is no part of the conversation goes back to its API whole, or is left out. Nobody says it."""
 
     def kept(_message: Message, block: Block) -> list[Block]:
-        return [block] if _is_whole(draft, block) else heard((block,), draft.report)
+        at_home = _is_whole(draft, block) and isinstance(block, Opaque)
+        return [block] if at_home else heard((block,), draft.report)
 
-    if not any(isinstance(block, Opaque) and block.silent for message in draft.messages for block in message.blocks):
+    if not any(_is_silent(block) for message in draft.messages for block in message.blocks):
         return draft
     made = draft.map_blocks(kept)
     pairs = zip(made.messages, draft.messages, strict=True)
     return made.with_messages(message for message, before in pairs if message.blocks or not before.blocks)
+
+
+def _is_silent(block: Block) -> bool:
+    return (isinstance(block, Opaque) and block.silent is not None) or (isinstance(block, ToolCall) and block.broken)
 
 
 def heard(blocks: Iterable[Block], report: Report) -> list[Block]:
@@ -46,6 +51,10 @@ def heard(blocks: Iterable[Block], report: Report) -> list[Block]:
         if isinstance(block, Opaque) and block.silent is not None:
             kind, why = _SILENT[block.silent]
             report.add(kind, f"{block.kind}: {why}", subject=block.text or block.kind)
+        elif isinstance(block, ToolCall) and block.broken:
+            report.add(
+                "dropped", f"the call of {block.name} was cut off: left out", call_id=block.id, subject=block.name
+            )
         else:
             said.append(block)
     return said

@@ -8,6 +8,7 @@ from segue.errors import InputError, text_argument
 from segue.models import Model
 from segue.wire.base import Wire
 from segue.wire.idmap import IdScheme, kimi_scheme, mistral_scheme
+from segue.wire.text.registry import TEXT_FORMATS
 
 __all__ = ["TOOL_FORMATS", "ToolFormat", "scheme_for"]
 
@@ -22,6 +23,9 @@ class ToolFormat(Struct, frozen=True):
 
 # MIS-01: Mistral takes no ids but its own; those are good for everybody.
 _CHAT = frozenset({"openai-chat", "kimi", "deepseek", "qwen"})
+# In words tools can be told to anybody.
+_ANYWHERE = _CHAT | {"openai-responses", "anthropic", "gemini", "bedrock", "azure-foundry", "mistral"}
+_TEXT_IDS = {"kimi-text": kimi_scheme(), "mistral-text": mistral_scheme()}
 
 TOOL_FORMATS: dict[str, ToolFormat] = {
     form.name: form
@@ -34,6 +38,7 @@ TOOL_FORMATS: dict[str, ToolFormat] = {
         ToolFormat("kimi", _CHAT, kimi_scheme()),
         ToolFormat("deepseek", _CHAT),
         ToolFormat("qwen", _CHAT),
+        *(ToolFormat(name, _ANYWHERE, _TEXT_IDS.get(name)) for name in TEXT_FORMATS),
     )
 }
 

@@ -83,10 +83,11 @@ class _ServerSent:
         self._data: list[bytes] = []
 
     def feed(self, data: bytes) -> list[Frame]:
-        if self._after_cr and data.startswith(b"\n"):
-            data = data[1:]
-        if data:
-            self._after_cr = data.endswith(b"\r")
+        if self._after_cr and data:
+            data = data.removeprefix(b"\n")
+            self._after_cr = False
+        if data.endswith(b"\r"):
+            self._after_cr = True
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if b"\n" not in data:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from segue.canonical.ids import short_hash
 from segue.errors import ProjectionError
 
-__all__ = ["NameMap", "NameRule"]
+__all__ = ["ANY_NAME", "NameMap", "NameRule"]
 
 _HASH = 8
 
@@ -69,6 +69,10 @@ class NameRule(Struct, frozen=True):
 @cache
 def _lawful(first: str, allowed: str, limit: int) -> re.Pattern[str]:
     return re.compile(rf"(?=[{first}])[{allowed}]{{1,{limit}}}")
+
+
+ANY_NAME = NameRule(allowed=r"\s\S", limit=1_000_000)
+"""What takes every name as it is."""
 
 
 class NameMap:

@@ -7,8 +7,9 @@ An API's `stream.py` has a `Reader` (payloads to events, and to the body that th
 from __future__ import annotations
 
 import json
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import msgspec
@@ -39,6 +40,7 @@ from segue.wire.framing import Frames
 __all__ = [
     "ENDED_EARLY",
     "TURN_KEY",
+    "Alike",
     "InOrder",
     "Reader",
     "StreamParser",
@@ -52,11 +54,70 @@ TURN_KEY = "turn-0"
 """The turn key of a stream that is read outside any conversation."""
 ENDED_EARLY = ApiError(0, "the stream ended before the reply did", kind="stream_ended")
 DONE = b"[DONE]"
+_RECORDED = frozenset({"data", "event", "id", "retry", "time", "timestamp"})
 
 _decode = msgspec.json.Decoder().decode
 
 
 # ------------------------------------------------------------------------------------------------------------- reading
+
+
+_decode_text = msgspec.json.Decoder(str).decode
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_PROBE = "\u00b6probe"
+# A server that puts something new into each payload is not looked at for likeness any longer.
+_UNLIKE = 32
+
+
+class Alike:
+    """Payloads that differ in one text and nothing else: that text is all that is read of them, and told on at once."""
+
+    __slots__ = ("head", "tail", "tell")
+
+    def __init__(self, head: bytes, tail: bytes, tell: Callable[[str], object]) -> None:
+        self.head = head
+        self.tail = tail
+        self.tell = tell
+
+    def take(self, payload: bytes) -> bool:
+        """Whether the payload is alike, and was told."""
+        if not payload.startswith(self.head) or not payload.endswith(self.tail):
+            return False
+        try:
+            text = _decode_text(payload[len(self.head) : len(payload) - len(self.tail)])
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return False
+        self.tell(text)
+        return True
+
+    @classmethod
+    def of(cls, payload: bytes, key: str, text: str, tell: Callable[[str], object]) -> Alike | None:
+        """Those that are like this payload but for the text under this key; None if that can't be told for sure."""
+        place = payload.rfind(b'"%b"' % key.encode())
+        found = _STRING.search(payload, payload.find(b":", place)) if place >= 0 else None
+        if found is None:
+            return None
+        made = cls(payload[: found.start()], payload[found.end() :], tell)
+        try:
+            if _decode_text(found[0]) != text:
+                return None
+            probe = _decode(made.head + b'"%b"' % _PROBE.encode() + made.tail)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return None
+        return made if _swapped(probe, key, _PROBE, text) == _decode(payload) else None
+
+
+def _swapped(value: Any, key: str, text: str, other: str) -> Any:
+    """The value with this text under this key exchanged."""
+    if isinstance(value, dict):
+        members = cast("JsonObject", value)
+        return {
+            name: other if name == key and member == text else _swapped(member, key, text, other)
+            for name, member in members.items()
+        }
+    if isinstance(value, list):
+        return [_swapped(member, key, text, other) for member in cast("list[Any]", value)]
+    return value
 
 
 class Reader(ABC):
@@ -77,6 +138,11 @@ class Reader(ABC):
         self._pieces: dict[int, list[str]] = {}
         self._half: dict[int, tuple[str, type[TextDelta | ThinkingDelta | InputDelta]]] = {}
         self.halves = False
+        self.alike: Alike | None = None
+        """What the next payload is likely to be. Whoever tells deltas sets it, and unsets it when the block ends."""
+        self.unlike = 0
+        self.payload = b""
+        """The payload at hand, as it is written; empty where it came decoded."""
 
     # What an API's own reader does.
 
@@ -135,7 +201,13 @@ class Reader(ABC):
             self.events.append(half[1](index, "\ufffd"))
         return self.said(index)
 
+    def expect(self, key: str, text: str, tell: Callable[[str], object]) -> None:
+        """Like the payload at hand, but for the text under this key, the next ones are likely to be."""
+        if self.payload and not self.halves and self.unlike < _UNLIKE:
+            self.alike = Alike.of(self.payload, key, text, tell)
+
     def end(self, index: int, block: Text | Thinking | ToolCall) -> None:
+        self.alike = None
         del self._pieces[index]
         self.events.append(End(index, block))
 
@@ -220,13 +292,23 @@ class StreamParser:
         self._frames = Frames()
 
     def feed(self, data: bytes) -> None:
+        reader = self._reader
         for name, payload in self._frames.feed(data):
-            self._read(name, payload)
+            alike = reader.alike
+            if alike is None:
+                self._read(name, payload)
+            elif not alike.take(payload):
+                reader.unlike += 1
+                self._read(name, payload)
 
     def take(self, payload: Mapping[str, Any], name: str | None = None) -> None:
-        """A payload that somebody decoded already."""
+        """A payload that somebody decoded already; also as some write it down, with its event's name beside it."""
+        value = cast("JsonObject", payload)
+        if "data" in value and value.keys() <= _RECORDED and isinstance(value["data"], dict):
+            name = value["event"] if isinstance(value.get("event"), str) else None
+            value = cast("JsonObject", value["data"])
         try:
-            self._reader.read(cast("JsonObject", payload), name)
+            self._reader.read(value, name)
         except (InputError, RecursionError) as error:
             raise RemoteProtocolError(f"not a stream of this API: {error}") from None
 
@@ -237,9 +319,14 @@ class StreamParser:
         return events
 
     def close(self) -> Reply:
-        for name, payload in self._frames.close():
-            self._read(name, payload)
         reader = self._reader
+        for name, payload in self._frames.close():
+            try:
+                self._read(name, payload)
+            except RemoteProtocolError:
+                # The stream ended in the middle of a payload.
+                if not reader.opened:
+                    raise
         if not reader.opened:
             error = reader.failed
             if error is None:
@@ -269,7 +356,9 @@ class StreamParser:
         except (msgspec.DecodeError, UnicodeDecodeError):
             value = self._with_halves(payload)
         if isinstance(value, dict):
+            self._reader.payload = payload
             self.take(cast("JsonObject", value), name)
+            self._reader.payload = b""
             return
         # Some send a payload as a list of it.
         for one in cast("list[object]", value) if isinstance(value, list) else [value]:

@@ -95,6 +95,7 @@ class GeminiReader(Reader):
         candidates = payload.get("candidates")
         if self._run is not None and (text := _more_words(candidates, self._run.thought)):
             self._run.say(text)
+            self.expect("text", text, self._run.say)
             return
         candidates = (
             cast("list[object]", candidates) if isinstance(candidates, list) else items_of(candidates, "candidates")

@@ -9,6 +9,7 @@ one begins where a name comes and the call at hand can't be meant.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, cast
 
 from segue.canonical.blocks import Origin, ToolCall
@@ -115,6 +116,14 @@ class CallDeltas:
         slot.kind = slot.kind or entry.get("type")
         slot.extra.update({key: value for key, value in entry.items() if key not in _KNOWN and value is not None})
         self._add(slot, raw_id, name, text)
+        if text and not (name or raw_id or slot.held or slot.custom or slot.ended):
+            self._reader.expect("arguments", text, partial(self._more, slot))
+
+    def _more(self, slot: _Slot, text: str) -> None:
+        """More arguments of a call that is being told."""
+        if slot.place is not None and text:
+            self._reader.input(slot.place, text)
+            slot.text.append(text)
 
     def _known(self, index: int | None, raw_id: str | None, name: str) -> _Slot | None:
         """The call that a delta goes on with, as far as numbers and ids can tell."""
@@ -135,6 +144,7 @@ class CallDeltas:
             self._start(slot)
             if not slot.ended and slot.is_whole():
                 self._end(slot, ended=True)
+        self._reader.alike = None
         slot = _Slot(index, legacy=legacy)
         self._slots.append(slot)
         if index is not None:

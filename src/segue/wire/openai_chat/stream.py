@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -39,7 +40,7 @@ from segue.wire.openai_chat.reply import (
     render_flat_error,
     render_usage,
 )
-from segue.wire.stream import ENDED_EARLY, Reader, StreamRenderer, cut_off, mended
+from segue.wire.stream import ENDED_EARLY, Reader, StreamRenderer, cut_off
 
 __all__ = ["ChatReader", "ChatRenderer"]
 
@@ -63,7 +64,7 @@ class ChatReader(Reader):
         self._logprobs: dict[str, list[Any]] = {}
         self._calls_told = CallDeltas(self, dialect.provider)
         self._run: tuple[str, int] | None = None
-        self._content: list[tuple[str, list[str]]] = []
+        self._content: list[tuple[str, str]] = []
         self._in_parts = False
         self._others: set[int] = set()
         self._usage: object = None
@@ -129,10 +130,8 @@ class ChatReader(Reader):
                 self._message[key] = None
                 break
         content = delta.get("content")
-        if isinstance(content, str):
-            if content:
-                logprobs = choice.get("logprobs")
-                self._say("text", content, self._kept_logprobs(logprobs) if logprobs else None)
+        if isinstance(content, str) and content:
+            self._read_words(content, choice.get("logprobs"), alone=len(delta) == 1)
         elif isinstance(content, list):
             self._read_parts(cast("list[object]", content))
         if isinstance(refusal := delta.get("refusal"), str) and refusal:
@@ -145,6 +144,11 @@ class ChatReader(Reader):
             self._calls_told.take_legacy(old)
         if not _SPOKEN.issuperset(delta):
             self._keep(delta)
+
+    def _read_words(self, words: str, logprobs: object, *, alone: bool) -> None:
+        self._say("text", words, self._kept_logprobs(logprobs) if logprobs else None)
+        if alone and not logprobs and self._run is not None:
+            self.expect("content", words, partial(self.text, self._run[1]))
 
     def _read_parts(self, parts: list[object]) -> None:
         """Content in parts: words, and reasoning where the vendor has it there."""
@@ -185,9 +189,6 @@ class ChatReader(Reader):
             self._end_run()
             block = Thinking(origin=self._origin()) if kind == "thinking" else Text("", refusal=kind == "refusal")
             run = self._run = (kind, self.start(block))
-            if not self._content or self._content[-1][0] != kind:
-                self._content.append((kind, []))
-        self._content[-1][1].append(text)
         if kind == "thinking":
             self.thinking(run[1], text)
         else:
@@ -202,6 +203,7 @@ class ChatReader(Reader):
         kind, index = self._run
         self._run = None
         text = self.said(index)
+        self._content.append((kind, text))
         block = Thinking(text, origin=self._origin()) if kind == "thinking" else Text(text, refusal=kind == "refusal")
         self.end(index, block)
 
@@ -226,13 +228,14 @@ class ChatReader(Reader):
     def _body(self) -> JsonObject:
         """The answer as it would have come at once."""
         message = {**self._message, **self._beside}
-        runs = [(kind, "".join(texts)) for kind, texts in self._content]
-        told = {kind: mended("".join(text for run, text in runs if run == kind)) for kind in {run for run, _ in runs}}
+        told: dict[str, str] = {}
+        for kind in {kind for kind, _ in self._content}:
+            told[kind] = "".join(text for run, text in self._content if run == kind)
         for key in _REASONING_KEYS:
             if key in message:
                 message[key] = told.get("thinking", "")
         if self._in_parts:
-            message["content"] = [_part(kind, mended(text)) for kind, text in runs if kind != "refusal"]
+            message["content"] = [_part(kind, text) for kind, text in self._content if kind != "refusal"]
         else:
             message["content"] = told.get("text")
         if "refusal" in told:
@@ -371,7 +374,7 @@ class ChatRenderer(StreamRenderer):
             self._held.add(index)
             return
         name = self._out.spell(call.name)
-        if self._home and self._dialect.old_calls and call.origin.identity == "absent":
+        if self._is_old(call):
             self._legacy.add(index)
             yield self._chunk({"function_call": {"name": name, "arguments": ""}})
             return
@@ -379,6 +382,11 @@ class ChatRenderer(StreamRenderer):
         key, field = self._keys[index] = ("custom", "input") if call.kind == "custom" else ("function", "arguments")
         entry = {"index": place, "id": self.ids.render(call.id), "type": key, key: {"name": name, field: ""}}
         yield self._chunk({"tool_calls": [entry]})
+
+    def _is_old(self, call: ToolCall) -> bool:
+        """Whether this came as a `function_call`, which has no id."""
+        own = self._home and self._dialect.old_calls and call.origin.provider == self._dialect.provider
+        return own and call.origin.identity == "absent"
 
     def _input(self, event: InputDelta) -> JsonObject:
         if event.index in self._legacy:

@@ -1,0 +1,74 @@
+"""`segue assemble`: a recorded stream put together to one reply."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from segue.cli import options, streams
+
+if TYPE_CHECKING:
+    from segue import Reply, Report
+
+
+@options.command("assemble")
+@options.option("--api", required=True, help="The API that the stream is of.")
+@options.option("--to", "target", help="The API whose form the reply shall have; its own where not given.")
+@click.option(
+    "--tool-format", default="auto", metavar="F", help="How the model writes calls, where that is in its text."
+)
+@options.file_argument
+@click.pass_context
+def command(ctx: click.Context, file: str, *, api: str, target: str | None, tool_format: str, as_json: bool) -> None:
+    """Put a recorded stream (FILE or stdin) together: raw server-sent events, JSON lines, a JSON list, an AWS
+    event stream, or what curl -i shows.
+
+    The result is the reply as the API would have sent it at once. Exit code 1: the stream ended before the reply
+    did; what came of it is told all the same.
+
+    \b
+      curl -i … | segue assemble --api openai-chat
+      segue assemble --api anthropic --to openai-chat stream.txt
+    """
+    import msgspec
+
+    from segue.errors import InputError, RemoteProtocolError
+    from segue.streaming import assemble, reply_body
+
+    data = streams.read(file, text=False)
+    try:
+        reply = assemble(data, api, tool_format=tool_format)
+    except RemoteProtocolError as error:
+        if error.kind is not None:
+            raise
+        raise InputError(f"{'stdin' if file == streams.STDIO else file}: {error}") from None
+    body, report = reply_body(reply, target or api)
+    if as_json:
+        streams.write(msgspec.json.encode({"body": body, **_told(reply, report)}), b"\n")
+    else:
+        streams.write(msgspec.json.encode(body), b"\n")
+        for finding in report.findings:
+            streams.say(finding.message)
+    if reply.finish == "error":
+        streams.say(f"the reply is not whole: {reply.cause}")
+        ctx.exit(1)
+
+
+def _told(reply: Reply, report: Report) -> dict[str, Any]:
+    import msgspec
+
+    calls = [
+        {
+            "id": call.id,
+            "raw_id": call.raw_id,
+            "name": call.name,
+            "arguments": call.arguments,
+            "arguments_text": call.arguments_text,
+            "broken": call.broken,
+        }
+        for call in reply.calls
+    ]
+    usage = None if reply.usage is None else msgspec.to_builtins(reply.usage)
+    words = {"text": reply.text, "thinking": reply.thinking}
+    return {**words, "calls": calls, "finish": reply.finish, "usage": usage, "report": report.to_dict()}

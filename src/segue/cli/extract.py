@@ -1,0 +1,46 @@
+"""`segue extract`: the tool calls that a model wrote into its text."""
+
+from __future__ import annotations
+
+import click
+
+from segue.cli import options, streams
+
+
+@options.command("extract")
+@click.option("--format", "form", default="auto", show_default=True, metavar="F", help="The text format, or auto.")
+@click.option("--tools", metavar="FILE", help="Declarations of the tools (any API's): they give arguments their types.")
+@options.file_argument
+def command(file: str, *, form: str, tools: str | None, as_json: bool) -> None:
+    """Take tool calls out of a model's text (FILE or stdin).
+
+    The result is one JSON object: the format, the text that is left, the reasoning it began with, the calls. A call
+    that can't be read stays in the text, and stderr says so.
+
+    \b
+      echo '<tool_call>{"name": "f", "arguments": {}}</tool_call>' | segue extract
+      segue extract --format xml --tools tools.json answer.txt
+    """
+    import msgspec
+
+    import segue
+
+    given = streams.read(file)
+    try:
+        text = given.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise segue.InputError(f"not UTF-8 at byte {error.start}") from None
+    declared = None if tools is None else streams.read(tools)
+    found = segue.extract(text, form, tools=declared)
+    calls = [
+        {"id": call.id, "raw_id": call.raw_id, "name": call.name, "arguments": call.arguments}
+        | ({} if call.arguments_text is None else {"arguments_text": call.arguments_text})
+        for call in found.calls
+    ]
+    told = {"format": found.format, "text": found.text, "thinking": found.thinking, "calls": calls}
+    if as_json:
+        streams.write(msgspec.json.encode({**told, "report": found.report.to_dict()}), b"\n")
+        return
+    streams.write(msgspec.json.format(msgspec.json.encode(told), indent=2), b"\n")
+    for finding in found.report.findings:
+        streams.say(finding.message)

@@ -1,0 +1,67 @@
+"""`segue.extract`: tool calls out of a model's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from segue.canonical.blocks import Text, ToolCall
+from segue.canonical.jsontext import read
+from segue.canonical.request import Reply, Tool
+from segue.declarations import parse_declaration
+from segue.errors import InputError, text_argument
+from segue.render.report import Report
+from segue.wire.stream import TURN_KEY
+from segue.wire.text.hearing import Hearing, heard_reply
+from segue.wire.text.registry import find_format, format_of
+from segue.wire.text.typed import Declared
+
+__all__ = ["Extracted", "extract"]
+
+
+class Extracted:
+    """The words that are none of the calls, the reasoning that they begin with, the calls, and what was found odd.
+
+    `format` is the one that was read, or None where the text shows no sign of any.
+    """
+
+    def __init__(self, reply: Reply, report: Report, format: str | None) -> None:
+        self.text: str = reply.text
+        self.thinking: str = reply.thinking
+        self.calls: tuple[ToolCall, ...] = reply.calls
+        self.report = report
+        self.format = format
+
+    def __repr__(self) -> str:
+        return f"<Extracted from {self.format or 'plain text'}: {len(self.calls)} calls>"
+
+
+def extract(text: str, format: str, *, tools: object = None) -> Extracted:
+    """The calls in a text that is written in this format; `auto` tells it by its markers.
+
+    `tools` are declarations of any API: arguments that are written without types get those that were declared.
+    """
+    text_argument(text, "text")
+    text_argument(format, "format")
+    form = format_of(text) if format == "auto" else find_format(format)
+    report = Report()
+    declared = Declared(None if tools is None else _declared(tools))
+    hearing = Hearing(form, turn_key=TURN_KEY, declared=declared, report=report)
+    reply = heard_reply(Reply((Text(text),)), hearing)
+    return Extracted(reply, report, None if form is None else form.name)
+
+
+def _declared(tools: object) -> list[Tool]:
+    """Declarations as a list, as JSON, or as the body that holds them."""
+    value = read(tools)[0] if isinstance(tools, bytes | bytearray | str) else tools
+    if isinstance(value, Mapping):
+        value = cast("Mapping[str, Any]", value).get("tools")
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        raise InputError("a list of tool declarations was expected", path="tools")
+    entries = cast("Sequence[object]", value)
+    found: list[Tool] = []
+    for place, entry in enumerate(entries):
+        if not isinstance(entry, Mapping):
+            raise InputError("a tool's declaration must be an object", path=f"tools[{place}]")
+        found += parse_declaration(cast("Mapping[str, Any]", entry), place)
+    return found

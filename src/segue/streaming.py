@@ -1,0 +1,196 @@
+"""Streams as users meet them: a recorded one put together, and the target's answer told to the caller as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from segue.canonical.blocks import Text, ToolCall
+from segue.canonical.jsontext import plain
+from segue.canonical.request import Reply, Request
+from segue.errors import InputError
+from segue.models import identify
+from segue.render.content import heard
+from segue.render.hosted import asked_in_words
+from segue.render.report import Report
+from segue.replies import CallersCalls, report_unsaid
+from segue.wire.base import ApiError, Projection, Wire
+from segue.wire.events import End, Event, Failed, InputDelta, Opened, Start, TextDelta, Whole, arguments_text
+from segue.wire.idmap import IdMap
+from segue.wire.names import ANY_NAME, NameMap
+from segue.wire.registry import find
+from segue.wire.stream import TURN_KEY, StreamParser
+from segue.wire.text.hearing import Hearing, heard_reply
+from segue.wire.text.leaks import hearing_of
+
+__all__ = ["ReplyStream", "assemble", "reply_body"]
+
+Stream = bytes | bytearray | str | Iterable[bytes | bytearray | str | Mapping[str, Any]]
+_REPLY_TURN = "turn-reply"
+
+
+def assemble(events: Stream, api: str, *, tool_format: str = "auto") -> Reply:
+    """The reply that a stream of this API tells: bytes, pieces of them, or payloads that were decoded already.
+
+    Its calls get their ids by the turn key `turn-0`. `tool_format` names a text format that the model writes calls in.
+    """
+    wire = find(api, argument="api")
+    parser = wire.open_stream(TURN_KEY)
+    _feed(parser, events)
+    reply = parser.close()
+    return heard_reply(reply, hearing_of(wire, reply.model, tool_format, turn_key=TURN_KEY))
+
+
+def reply_body(reply: Reply, api: str) -> tuple[dict[str, Any], Report]:
+    """A reply as an API sends it at once, and what of it can't be said there."""
+    wire = find(api, argument="api")
+    report = Report(target=wire.name)
+    report_unsaid(reply, wire, report)
+    if reply.native is None or reply.native.api != wire.name:
+        reply = msgspec.structs.replace(reply, blocks=tuple(heard(asked_in_words(reply.blocks, report), report)))
+    ids, names = IdMap(wire.ids(identify(reply.model)), provider=wire.provider), NameMap(ANY_NAME)
+    for call in reply.calls:
+        ids.assign(call, call.name)
+    return wire.render_reply(reply, Projection(ids, names, report)), report
+
+
+def _feed(parser: StreamParser, events: object) -> None:
+    if isinstance(events, bytes | bytearray | str):
+        parser.feed(_bytes(events))
+        return
+    if isinstance(events, Mapping) or not isinstance(events, Iterable):
+        raise InputError("bytes, pieces of bytes, or a list of payloads were expected", path="events")
+    for place, event in enumerate(cast("Iterable[object]", events)):
+        if isinstance(event, bytes | bytearray | str):
+            parser.feed(_bytes(event))
+            continue
+        payload = plain(event)
+        if not isinstance(payload, dict):
+            raise InputError("a payload must be an object", path=f"events[{place}]")
+        parser.take(cast("dict[str, Any]", payload))
+
+
+def _bytes(piece: bytes | bytearray | str) -> bytes:
+    return piece.encode("utf-8", "replace") if isinstance(piece, str) else bytes(piece)
+
+
+class ReplyStream:
+    """The target's stream in, the caller's stream out. After `close`, `reply` is what the model said."""
+
+    def __init__(
+        self,
+        request: Request,
+        *,
+        source: Wire,
+        target: Wire,
+        names: NameMap,
+        report: Report,
+        model: str | None = None,
+        hear: Callable[..., Hearing] | None = None,
+    ) -> None:
+        self.report = Report(target=source.name)
+        self.reply: Reply | None = None
+        self._whole_report = report
+        self._source = source
+        self._model = model
+        self._parser = target.open_stream(_REPLY_TURN)
+        self._hearing = None if hear is None else hear(self.report, turn_key=_REPLY_TURN)
+        ids = IdMap(source.ids(identify(request.model)), provider=source.provider)
+        spelled = NameMap(ANY_NAME)
+        ids.add_messages(request.messages, spelled.render)
+        own = CallersCalls(request, names, custom_tools=source.custom_tools)
+        self._caller = _Caller(own, ids, self.report, abroad=source.name != target.name, model=model)
+        self._renderer = source.stream_renderer(Projection(ids, spelled, self.report), model, request)
+
+    def feed(self, data: bytes) -> bytes:
+        """What the caller is to be sent for more bytes of the target's stream."""
+        self._parser.feed(data)
+        return self._told(self._parser.events())
+
+    def close(self) -> bytes:
+        """The end. What was cut off ends as the caller's API tells of an error."""
+        reply = self._parser.close()
+        told = self._told(self._parser.events())
+        if reply.model is None:
+            reply = msgspec.structs.replace(reply, model=self._model)
+        self.reply = reply
+        report_unsaid(reply, self._source, self.report)
+        self._whole_report.findings.extend(self.report.findings)
+        return told
+
+    def fail(self, error: ApiError) -> bytes:
+        """The end of a stream that could not go on."""
+        return self._told([Failed(error)])
+
+    def _told(self, events: list[Event]) -> bytes:
+        if self._hearing is not None:
+            events = self._hearing.events(events)
+        return self._renderer.render(self._caller.events(events))
+
+
+class _Caller:
+    """Events as the caller understands them: its own names, ids that are new to it, and nothing that only the target
+    has a word for. A call that must be rewritten is held back until it is whole."""
+
+    def __init__(self, own: CallersCalls, ids: IdMap, report: Report, *, abroad: bool, model: str | None) -> None:
+        self._own = own
+        self._ids = ids
+        self._report = report
+        self._abroad = abroad
+        self._model = model
+        self._held: set[int] = set()
+
+    def events(self, events: list[Event]) -> list[Event]:
+        told: list[Event] = []
+        for event in events:
+            if isinstance(event, TextDelta):
+                told.append(event)
+            elif isinstance(event, InputDelta):
+                if event.index not in self._held:
+                    told.append(event)
+            elif isinstance(event, Start | End) and isinstance(event.block, ToolCall):
+                told += self._begun(event, event.block) if isinstance(event, Start) else self._ended(event, event.block)
+            elif isinstance(event, Whole):
+                told += self._whole(event)
+            elif isinstance(event, Opened) and event.model is None:
+                told.append(msgspec.structs.replace(event, model=self._model))
+            else:
+                told.append(event)
+        return told
+
+    def _begun(self, event: Start, call: ToolCall) -> list[Event]:
+        if self._own.changes(call):
+            self._held.add(event.index)
+            return []
+        call = msgspec.structs.replace(call, name=self._own.name(call.name))
+        self._ids.assign(call, call.name)
+        return [Start(event.index, call)]
+
+    def _ended(self, event: End, call: ToolCall) -> list[Event]:
+        if event.index not in self._held:
+            return [End(event.index, msgspec.structs.replace(call, name=self._own.name(call.name)))]
+        if call.broken:
+            self._report.add("dropped", f"the call of {call.name} was cut off: left out", subject=call.name)
+            return []
+        call = self._own.whole(call)
+        self._ids.assign(call, call.name)
+        begun = msgspec.structs.replace(call, arguments={}, arguments_text=None)
+        index = event.index
+        return [Start(index, begun), InputDelta(index, arguments_text(call)), End(index, call)]
+
+    def _whole(self, event: Whole) -> list[Event]:
+        blocks = [event.block]
+        if self._abroad:
+            blocks = heard(asked_in_words(blocks, self._report), self._report)
+        told: list[Event] = []
+        for block in blocks:
+            if isinstance(block, Text):
+                told += (Start(event.index, Text("")), TextDelta(event.index, block.text), End(event.index, block))
+                continue
+            if isinstance(block, ToolCall):
+                block = self._own.whole(block)
+                self._ids.assign(block, block.name)
+            told.append(Whole(event.index, block))
+        return told

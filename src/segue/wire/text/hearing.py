@@ -1,0 +1,287 @@
+"""Words of a reply that are more than words: calls written in prose, and reasoning between `<think>` tags.
+
+Works on events, so that a stream is heard as it comes; a reply that is there at once is heard by the same ear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from segue.canonical.blocks import Block, Origin, Text, Thinking, ToolCall
+from segue.canonical.ids import canonical_tool_id
+from segue.canonical.request import Finish, Reply
+from segue.render.report import Report
+from segue.wire.events import (
+    End,
+    Event,
+    Failed,
+    Finished,
+    InputDelta,
+    Opened,
+    Start,
+    TextDelta,
+    ThinkingDelta,
+    Whole,
+    arguments_text,
+    events_of,
+)
+from segue.wire.text.base import Found, Lost, Piece, TextFormat
+from segue.wire.text.scan import CallScanner, pieces_of
+from segue.wire.text.typed import Declared
+
+__all__ = ["Hearing", "ThinkTags", "heard_reply"]
+
+_OPEN, _CLOSE = "<think>", "</think>"
+_Kind: TypeAlias = type[Text] | type[Thinking]
+
+
+class ThinkTags:
+    """Text to stretches of reasoning and of words. Only what a reply begins with is reasoning."""
+
+    def __init__(self, *, listen: bool) -> None:
+        self._state: Literal["before", "inside", "parting", "after"] = "before" if listen else "after"
+        self._held: str = ""
+
+    def feed(self, text: str, *, ended: bool = False) -> list[tuple[_Kind, str]]:
+        if self._state == "after":
+            return _told(Text, text)
+        text, self._held = self._held + text, ""
+        match self._state:
+            case "before":
+                return self._before(text, ended=ended)
+            case "inside":
+                return self._inside(text, ended=ended)
+            case "parting":
+                return self._parting(text)
+
+    def _before(self, text: str, *, ended: bool) -> list[tuple[_Kind, str]]:
+        bare = text.lstrip()
+        if bare.startswith(_OPEN):
+            self._state = "inside"
+            return self._inside(bare[len(_OPEN) :], ended=ended)
+        if _OPEN.startswith(bare) and not ended:
+            self._held = text
+            return []
+        self._state = "after"
+        return _told(Text, text)
+
+    def _inside(self, text: str, *, ended: bool) -> list[tuple[_Kind, str]]:
+        thought, tag, rest = text.partition(_CLOSE)
+        if tag:
+            self._state = "parting"
+            return _told(Thinking, thought) + self._parting(rest)
+        kept = 0 if ended else _half_marker(text)
+        self._held = text[len(text) - kept :]
+        return _told(Thinking, text[: len(text) - kept])
+
+    def _parting(self, text: str) -> list[tuple[_Kind, str]]:
+        """The line breaks behind the tag belong to it."""
+        text = text.lstrip("\n")
+        if text:
+            self._state = "after"
+        return _told(Text, text)
+
+
+def _told(kind: _Kind, text: str) -> list[tuple[_Kind, str]]:
+    return [(kind, text)] if text else []
+
+
+def _half_marker(text: str) -> int:
+    """How many characters at the end may be the beginning of the closing tag."""
+    start = text.rfind("<", max(0, len(text) - len(_CLOSE) + 1))
+    return len(text) - start if start >= 0 and _CLOSE.startswith(text[start:]) else 0
+
+
+class Hearing:
+    """Events in, events out, numbered anew. `form` None hears no calls."""
+
+    def __init__(
+        self,
+        form: TextFormat | None,
+        *,
+        turn_key: str,
+        declared: Declared | None = None,
+        report: Report | None = None,
+        think: bool = True,
+    ) -> None:
+        self._form = form
+        self._declared = declared or Declared()
+        self._turn_key = turn_key
+        self._report = report or Report()
+        self._tags = ThinkTags(listen=think)
+        self._scanner: CallScanner | None = None
+        self._refusals: set[int] = set()
+        self._open: tuple[_Kind, int, list[str]] | None = None
+        self._numbers: dict[int, int] = {}
+        self._next = 0
+        self._model: str | None = None
+        self._thoughts: list[str] = []
+        self._said = False
+        self._space = ""
+        self._calls = 0
+        self._ids: set[str] = set()
+        self.found = 0
+
+    def events(self, events: Iterable[Event]) -> list[Event]:
+        out: list[Event] = []
+        for event in events:
+            if isinstance(event, TextDelta) and event.index not in self._refusals:
+                self._words(event.text, out)
+            elif isinstance(event, Start | End) and isinstance(event.block, Text) and not event.block.refusal:
+                if isinstance(event, End):
+                    self._end_of_words(out)
+            else:
+                self._other(event, out)
+        return out
+
+    def _other(self, event: Event, out: list[Event]) -> None:
+        match event:
+            case Start() | Whole():
+                self._end_open(out)
+                number = self._numbers[event.index] = self._numbered()
+                if isinstance(event.block, Text):
+                    self._refusals.add(event.index)
+                if isinstance(event.block, ToolCall):
+                    self._calls += 1
+                    self._ids.add(event.block.id)
+                out.append(msgspec.structs.replace(event, index=number))
+            case TextDelta() | ThinkingDelta() | InputDelta() | End():
+                if isinstance(event, ThinkingDelta):
+                    self._thoughts.append(event.text)
+                out.append(msgspec.structs.replace(event, index=self._numbers[event.index]))
+            case Finished():
+                self._end_of_words(out)
+                self._end_open(out)
+                self._calls_in_thoughts(out)
+                out.append(msgspec.structs.replace(event, finish=self._finish(event.finish)))
+            case _:
+                if isinstance(event, Opened):
+                    self._model = event.model
+                elif isinstance(event, Failed):
+                    self._end_of_words(out)
+                out.append(event)
+
+    def _finish(self, finish: Finish) -> Finish:
+        return "tool_calls" if self.found and finish == "stop" else finish
+
+    def _numbered(self) -> int:
+        number, self._next = self._next, self._next + 1
+        return number
+
+    # ------------------------------------------------------------------------------------------------------------ words
+
+    def _words(self, text: str, out: list[Event], *, ended: bool = False) -> None:
+        for kind, stretch in self._tags.feed(text, ended=ended):
+            if kind is Thinking:
+                self._thoughts.append(stretch)
+                self._say(Thinking, stretch, out)
+            elif self._form is None:
+                self._say(Text, stretch, out)
+            else:
+                self._scanner = self._scanner or CallScanner(self._form, self._declared)
+                self._tell(self._scanner.feed(stretch), out)
+
+    def _end_of_words(self, out: list[Event]) -> None:
+        self._words("", out, ended=True)
+        if self._scanner is not None:
+            self._tell(self._scanner.close(), out)
+            self._scanner = None
+        self._end_open(out)
+
+    def _say(self, kind: _Kind, text: str, out: list[Event]) -> None:
+        if self._open is not None and self._open[0] is not kind:
+            self._end_open(out)
+        if self._open is None:
+            self._open = (kind, self._numbered(), [])
+            out.append(Start(self._open[1], kind()) if kind is Thinking else Start(self._open[1], Text("")))
+        _, number, said = self._open
+        said.append(text)
+        self._said = self._said or (kind is Text and not text.isspace())
+        out.append(ThinkingDelta(number, text) if kind is Thinking else TextDelta(number, text))
+
+    def _end_open(self, out: list[Event]) -> None:
+        if self._open is not None:
+            kind, number, said = self._open
+            self._open = None
+            out.append(End(number, kind("".join(said))))
+
+    def _tell(self, pieces: Iterable[Piece], out: list[Event]) -> None:
+        for piece in pieces:
+            if isinstance(piece, Found):
+                self._space = ""
+                self._end_open(out)
+                self._call(piece, out)
+            elif isinstance(piece, Lost):
+                shown = piece.written if len(piece.written) <= 60 else f"{piece.written[:60]}…"
+                self._report.add("text", f"a call that can't be read stays text ({piece.why}): {shown}")
+                self._between(piece.written, out)
+            else:
+                self._between(piece, out)
+
+    def _between(self, words: str, out: list[Event]) -> None:
+        """Words. White space that only parts calls from one another is none."""
+        words, self._space = self._space + words, ""
+        if self.found and self._open is None and words.isspace():
+            self._space = words
+        else:
+            self._say(Text, words, out)
+
+    # ------------------------------------------------------------------------------------------------------------ calls
+
+    def _call(self, found: Found, out: list[Event]) -> None:
+        if not self._declared.knows(found.name):
+            self._report.add("name", f"a tool that was not declared is called: {found.name}", subject=found.name)
+        number = self._numbered()
+        call = self._named(found)
+        self.found += 1
+        begun = msgspec.structs.replace(call, arguments={}, arguments_text=None)
+        out += (Start(number, begun), InputDelta(number, arguments_text(call)), End(number, call))
+
+    def _named(self, found: Found) -> ToolCall:
+        provider = self._form.provider if self._form is not None else "text"
+        origin = Origin(provider, self._model, found.raw_id, identity="natural" if found.raw_id else "absent")
+        index = self._calls
+        while True:
+            made = canonical_tool_id(
+                provider=provider,
+                raw_id=found.raw_id,
+                tool_name=found.name,
+                turn_key=self._turn_key,
+                call_index=index,
+            )
+            if made not in self._ids:
+                break
+            index += 1
+        self._ids.add(made)
+        self._calls += 1
+        return ToolCall(found.name, found.arguments, made, found.arguments_text, origin=origin)
+
+    def _calls_in_thoughts(self, out: list[Event]) -> None:
+        """A model that never came to speak, and whose reasoning ends on calls, meant them."""
+        if self._form is None or self._said or self._calls or not self._thoughts:
+            return
+        pieces = pieces_of("".join(self._thoughts), self._form, self._declared)
+        while pieces and isinstance(last := pieces[-1], str) and last.isspace():
+            pieces.pop()
+        meant: list[Found] = []
+        while pieces and (isinstance(last := pieces[-1], Found) or (isinstance(last, str) and last.isspace())):
+            meant[:0] = [last] if isinstance(last, Found) else []
+            pieces.pop()
+        for found in meant:
+            self._report.add("text", f"a call of {found.name} stood in the reasoning, and nothing behind it")
+            self._call(found, out)
+
+
+def heard_reply(reply: Reply, hearing: Hearing) -> Reply:
+    """A reply with what its words hold; itself where they hold nothing but words."""
+    events = hearing.events(events_of(reply))
+    blocks: list[Block] = [event.block for event in events if isinstance(event, End | Whole)]
+    thoughts = sum(isinstance(block, Thinking) for block in blocks)
+    if not hearing.found and thoughts == sum(isinstance(block, Thinking) for block in reply.blocks):
+        return reply
+    finish = next(event.finish for event in events if isinstance(event, Finished))
+    native = None if reply.native is None else msgspec.structs.replace(reply.native, intact=False)
+    return msgspec.structs.replace(reply, blocks=tuple(blocks), finish=finish, native=native)

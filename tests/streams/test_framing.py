@@ -1,0 +1,131 @@
+"""Bytes to payloads: every framing, in every split."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from botocore.eventstream import EventStreamBuffer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segue.errors import RemoteProtocolError
+from segue.wire.framing import Frame, Frames, event_message, server_sent
+
+
+def framed(data: bytes, cuts: list[int] | None = None) -> list[Frame]:
+    frames = Frames()
+    places = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts or [])})
+    told: list[Frame] = []
+    for start, stop in pairwise(places):
+        told += frames.feed(data[start:stop])
+    return told + frames.close()
+
+
+SSE = {
+    "line feeds": (b"data: 1\n\ndata: 2\n\n", [(None, b"1"), (None, b"2")]),
+    "carriage returns": (b"data: 1\r\rdata: 2\r\r", [(None, b"1"), (None, b"2")]),
+    "both": (b"data: 1\r\n\r\ndata: 2\r\n\r\n", [(None, b"1"), (None, b"2")]),
+    "mixed": (b"data: 1\r\n\ndata: 2\r\r\n", [(None, b"1"), (None, b"2")]),
+    "comments": (b": hello\n\ndata: 1\n: again\n\n", [(None, b"1")]),
+    "several lines": (b"data: {\ndata: }\n\n", [(None, b"{\n}")]),
+    "a byte order mark": (b"\xef\xbb\xbfdata: 1\n\n", [(None, b"1")]),
+    "no last empty line": (b"data: 1\n\ndata: 2", [(None, b"1"), (None, b"2")]),
+    "names": (b"event: a\ndata: 1\n\ndata: 2\n\n", [("a", b"1"), (None, b"2")]),
+    "no blank behind the colon": (b"data:1\n\nevent:b\ndata:  2\n\n", [(None, b"1"), ("b", b" 2")]),
+    "other fields": (b"id: 7\nretry: 10\ndata: 1\n\nid\n\n", [(None, b"1")]),
+    "an end": (b"data: 1\n\ndata: [DONE]\n\n", [(None, b"1"), (None, b"[DONE]")]),
+    "empty data": (b"data:\n\ndata: 1\n\n", [(None, b""), (None, b"1")]),
+    "the middle of a character": ("data: é😀\n\n".encode(), [(None, "é😀".encode())]),
+    "headers before": (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/2 200\r\nx: y\r\n\r\ndata: 1\n\n", [(None, b"1")]),
+}
+
+
+@pytest.mark.parametrize("case", SSE)
+def test_server_sent_events_in_every_split(case: str) -> None:
+    data, wanted = SSE[case]
+    assert framed(data) == wanted
+    assert framed(data, list(range(len(data)))) == wanted
+    for cut in range(len(data)):
+        assert framed(data, [cut]) == wanted
+
+
+JSON = {
+    "lines": b'{"a":1}\n{"b":[2]}\n',
+    "carriage returns": b'{"a":1}\r\n{"b":[2]}',
+    "a list": b'[{"a":1},\n{"b":[2]}]',
+    "a list on many lines": b'[\n  {\n    "a": 1\n  }\n  ,\n  {"b": [2]}\n]\n',
+    "one after another": b'{"a":1}{"b":[2]}',
+    "signs in strings": b'{"a":"}{]\\"[\\\\"}\n{"b":"\xc3\xa9"}',
+}
+
+
+@pytest.mark.parametrize("case", JSON)
+def test_json_values_in_every_split(case: str) -> None:
+    data = JSON[case]
+    wanted = framed(data)
+    assert [list(json.loads(payload)) for _, payload in wanted] == [["a"], ["b"]]
+    assert framed(data, list(range(len(data)))) == wanted
+    for cut in range(len(data)):
+        assert framed(data, [cut]) == wanted
+
+
+def test_a_value_that_is_cut_off_says_nothing() -> None:
+    assert framed(b'{"a":1}\n{"b":') == [(None, b'{"a":1}')]
+
+
+def test_event_streams_as_botocore_reads_them_in_every_split() -> None:
+    data = b"".join(
+        [
+            event_message(b'{"a":1}', event_type="messageStart", content_type="application/json", message_type="event"),
+            event_message(b'{"b":2}', event_type="messageStop", content_type="application/json", message_type="event"),
+            event_message(b'{"message":"slow"}', exception_type="throttlingException", message_type="exception"),
+        ]
+    )
+    theirs = EventStreamBuffer()
+    theirs.add_data(data)
+    assert [(event.headers.get(":event-type"), event.payload) for event in theirs][:2] == [
+        ("messageStart", b'{"a":1}'),
+        ("messageStop", b'{"b":2}'),
+    ]
+    wanted = [
+        ("messageStart", b'{"a":1}'),
+        ("messageStop", b'{"b":2}'),
+        ("exception:throttlingException", b'{"message":"slow"}'),
+    ]
+    assert framed(data) == wanted
+    assert framed(data, list(range(len(data)))) == wanted
+
+
+@pytest.mark.parametrize("place", [3, 9, 20, -2])
+def test_a_damaged_event_stream_is_the_providers_fault(place: int) -> None:
+    data = bytearray(event_message(b'{"a":1}', event_type="messageStart", message_type="event"))
+    data[place] ^= 1
+    with pytest.raises(RemoteProtocolError):
+        framed(bytes(data))
+
+
+payloads = st.lists(
+    st.dictionaries(st.text(max_size=5), st.text() | st.integers() | st.lists(st.text(max_size=5), max_size=3)),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(payloads, st.lists(st.integers(0, 5000), max_size=20))
+def test_any_payloads_in_any_framing_and_split(values: list[dict[str, Any]], cuts: list[int]) -> None:
+    texts = [json.dumps(value, ensure_ascii=False).encode() for value in values]
+    assert [payload for _, payload in framed(b"".join(server_sent(text, "x") for text in texts), cuts)] == texts
+    assert [payload for _, payload in framed(b"\n".join(texts), cuts)] == texts
+    assert [payload for _, payload in framed(b"[" + b" ,\n".join(texts) + b"]", cuts)] == texts
+    messages = [event_message(text, event_type="x", message_type="event") for text in texts]
+    assert framed(b"".join(messages), cuts) == [("x", text) for text in texts]
+
+
+@given(st.binary(max_size=200), st.lists(st.integers(0, 200), max_size=5))
+def test_any_bytes_give_frames_or_the_providers_fault(data: bytes, cuts: list[int]) -> None:
+    with suppress(RemoteProtocolError):
+        assert isinstance(framed(data, cuts), list)
