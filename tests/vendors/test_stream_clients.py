@@ -18,9 +18,9 @@ from segue.wire.dialects.foundry import AZURE_FOUNDRY
 from segue.wire.events import Event, Failed, Finished, Opened, UsageTold, events_of_block
 from segue.wire.gemini import GEMINI
 from segue.wire.openai_responses import OPENAI_RESPONSES
-from tests.wire.flowing import flow, payloads, sse, written
-from tests.wire.test_gemini_stream import TOLD
-from tests.wire.test_openai_responses_stream import DIALECTS, EVERYTHING, by_the_book
+from tests.streams.flowing import flow, payloads, sse, written
+from tests.streams.test_gemini import TOLD
+from tests.streams.test_responses import DIALECTS, EVERYTHING, by_the_book
 
 from .server import canned
 
