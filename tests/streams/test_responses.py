@@ -206,6 +206,27 @@ def test_a_response_by_the_book() -> None:
     assert events[-1].finish == "tool_calls"
 
 
+def test_many_deltas_that_are_alike() -> None:
+    """Those are read by their text alone; what is not quite like them still is read."""
+    text = 'Words "and" \\ signs, wörld 😀\n' * 20
+    arguments = json.dumps({"path": text, "list": list(range(50))})
+    body = responses_reply(reasoning(text, text), message(text, text), function(arguments), custom(text))
+    told = by_the_book(body)
+    padded = [{**one, "obfuscation": "x" * (at % 7)} if "delta" in one else one for at, one in enumerate(told)]
+    for some in (told, padded):
+        events = same_as_at_once(body, sse(*some, named=True))
+        assert len(events) > 1000
+    odd = [
+        {**one, "logprobs": [{"token": "x"}]} if at % 50 == 0 and "text.delta" in one["type"] else one
+        for at, one in enumerate(told)
+    ]
+    _, reply = flow(WIRE, sse(*odd))
+    assert reply.text == text * 2
+    scored = [{**one, "logprobs": [{"token": "x"}]} if "text.delta" in one["type"] else one for one in told]
+    events, _ = flow(WIRE, sse(*scored))
+    assert all(event.beside for event in events if isinstance(event, TextDelta))
+
+
 @pytest.mark.parametrize("seed", [None, 1, 2, 3])
 def test_any_split_of_the_bytes_gives_the_same(seed: int | None) -> None:
     data = sse(*by_the_book(EVERYTHING), named=True)

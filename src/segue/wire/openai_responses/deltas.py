@@ -8,7 +8,8 @@ told of it: what is missing is told then, and what was told stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import cast
 
 import msgspec
@@ -20,6 +21,7 @@ from segue.wire.events import arguments_text
 from segue.wire.fields import JsonObject, integer_or_none, object_or_none, string_or_none
 from segue.wire.openai_responses.growing import INPUTS, Family, GrowingItem, GrowingPart, written_out
 from segue.wire.openai_responses.items import item_kind_or_none, parse_reply_items
+from segue.wire.openai_responses.likeness import ENOUGH, AlikeButNumbered
 from segue.wire.openai_responses.request import reading_of
 from segue.wire.openai_responses.shared import ResponsesDialect
 from segue.wire.stream import Reader
@@ -39,6 +41,8 @@ class GrowingItems:
         self._by_index: dict[int, GrowingItem] = {}
         self._at: object = None
         self._now: tuple[GrowingItem, GrowingPart] | None = None
+        self._input: GrowingItem | None = None
+        self._deltas = 0
         self.model: str | None = None
         self.stored = True
         self.full = False
@@ -118,12 +122,14 @@ class GrowingItems:
         at = (payload.get("item_id"), payload.get("output_index"), payload.get(family.numbered), family.part)
         if at == self._at and self._now is not None:
             item, part = self._now
+            if not payload.get("logprobs"):
+                self._expect(text, partial(self._say, item, part))
         else:
             item = self._meant(at[0], at[1], family.item)
             if item.ended:
                 return
             part = self._part(item, at[2], family)
-            self._at, self._now = at, (item, part)
+            self._at, self._now, self._deltas = at, (item, part), 0
         logprobs = payload.get("logprobs")
         if logprobs and isinstance(logprobs, list):
             given = cast("list[object]", logprobs)
@@ -134,8 +140,15 @@ class GrowingItems:
             self._say(item, part, text)
 
     def rest(self) -> None:
-        """Something else than the next delta comes."""
+        """Something else than the next delta of a text comes."""
         self._now = None
+
+    def _expect(self, text: str, tell: Callable[[str], object]) -> None:
+        self._deltas += 1
+        if self._deltas == ENOUGH:
+            self._reader.expect("delta", text, tell)
+            like = self._reader.alike
+            self._reader.alike = AlikeButNumbered(like) if like is not None else None
 
     def text_done(self, payload: JsonObject, family: Family) -> None:
         item = self._meant(payload.get("item_id"), payload.get("output_index"), family.item)
@@ -181,6 +194,10 @@ class GrowingItems:
         item = self._meant(payload.get("item_id"), payload.get("output_index"), kind)
         if not item.ended:
             self._say_input(item, written_out(text))
+            if isinstance(text, str) and item.place is not None:
+                self._deltas = self._deltas if self._input is item else 0
+                self._input = item
+                self._expect(text, partial(self._say_input, item))
 
     def input_done(self, payload: JsonObject, kind: str, key: str) -> None:
         item = self._meant(payload.get("item_id"), payload.get("output_index"), kind)
