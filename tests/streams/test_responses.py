@@ -821,7 +821,14 @@ def test_items_of_the_catalogue_there_and_back(sample: Any) -> None:
         again = flow(wire, written(wire, told))[1]
         assert plainly(again) == plainly(whole)
         assert again.native is not None
-        assert again.native.fragment["output"] == [_as_streamed(item) for item in at_once(wire, reply)["output"]]
+        items = [_without_made_id(item) for item in again.native.fragment["output"]]
+        assert items == [_as_streamed(item) for item in at_once(wire, reply)["output"]]
+
+
+def _without_made_id(item: Body) -> Body:
+    """An item that had no id has one in a stream, for its deltas to name."""
+    made = "_hist_" in str(item.get("id"))
+    return {key: value for key, value in item.items() if key != "id" or not made}
 
 
 def _as_streamed(item: Body) -> Body:

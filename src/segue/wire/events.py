@@ -7,11 +7,12 @@ Everything that began has ended when `Finished` or `Failed` comes, which is last
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
+import msgspec
 from msgspec import Struct
 
-from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall, edited
+from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall
 from segue.canonical.jsontext import write_text
 from segue.canonical.request import Finish, Reply, Usage
 from segue.wire.base import ApiError, JsonObject
@@ -47,7 +48,7 @@ class Opened(Struct, gc=False):
 class Start(Struct, gc=False):
     """A text, reasoning or a call begins; of the block only what is known from the first is there.
 
-    A call has its canonical id, its whole name, its kind and its origin.
+    A call has its canonical id, its whole name, its kind and its origin. `native` holds what was said beside.
     """
 
     index: int
@@ -115,6 +116,15 @@ def arguments_text(call: ToolCall) -> str:
     return call.arguments if call.kind == "custom" and isinstance(call.arguments, str) else write_text(call.arguments)
 
 
+Growing = TypeVar("Growing", Text, Thinking, ToolCall)
+
+
+def _begun(block: Growing, **changes: Any) -> Growing:
+    """A block before it has grown. What its API says beside the content is known from the first."""
+    native = block.native if block.native is None else Native(block.native.api, block.native.fragment, intact=False)
+    return msgspec.structs.replace(block, native=native, **changes)
+
+
 def events_of(reply: Reply) -> list[Event]:
     """A reply that came at once, as if it had been streamed."""
     events: list[Event] = [Opened(reply.id, reply.model, reply.created, reply.native)]
@@ -130,12 +140,12 @@ def events_of_block(index: int, block: Block) -> list[Event]:
     """A block that is there already, as if it had grown."""
     if isinstance(block, Text):
         told: list[Event] = [TextDelta(index, block.text)] if block.text else []
-        return [Start(index, edited(block, text="")), *told, End(index, block)]
+        return [Start(index, _begun(block, text="")), *told, End(index, block)]
     if isinstance(block, Thinking):
-        begun = Start(index, edited(block, text="", signature=None, sealed=None))
+        begun = Start(index, _begun(block, text="", signature=None, sealed=None))
         told = [ThinkingDelta(index, block.text)] if block.text else []
         return [begun, *told, End(index, block)]
     if isinstance(block, ToolCall) and block.kind != "hosted":
-        begun = Start(index, edited(block, arguments={}, arguments_text=None))
+        begun = Start(index, _begun(block, arguments={}, arguments_text=None))
         return [begun, InputDelta(index, arguments_text(block)), End(index, block)]
     return [Whole(index, block)]

@@ -6,14 +6,16 @@ asked to is understood all the same. Bytes may be cut anywhere; the cost is line
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 import zlib
+from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from segue.errors import RemoteProtocolError
 
-__all__ = ["Frame", "Frames", "event_message", "server_sent"]
+__all__ = ["EXCEPTION", "Frame", "Frames", "event_message", "event_messages", "server_sent"]
 
 Frame: TypeAlias = tuple[str | None, bytes]
 """The name of an event, where the framing has names, and its payload as it was written."""
@@ -203,6 +205,7 @@ _MESSAGE_LIMIT = 1 << 25
 _SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 _BYTES, _STRING = 6, 7
 EXCEPTION = "exception:"
+_REMEMBERED = 32
 
 
 class _EventStream:
@@ -212,6 +215,8 @@ class _EventStream:
         self._pieces: list[bytes] = []
         self._held = 0
         self._wanted = _PRELUDE.size
+        # Headers repeat: what is said in them is looked up by all of them together.
+        self._read: dict[bytes, dict[str, str]] = {}
 
     def feed(self, data: bytes) -> list[Frame]:
         self._pieces.append(data)
@@ -229,7 +234,7 @@ class _EventStream:
             if len(buffer) - position < total:
                 self._wanted = total
                 break
-            frames.append(_message(buffer[position : position + total], headers))
+            frames.append(self._message(buffer[position : position + total], headers))
             position += total
         self._pieces = [buffer[position:]]
         self._held = len(buffer) - position
@@ -238,17 +243,22 @@ class _EventStream:
     def close(self) -> list[Frame]:
         return []
 
-
-def _message(message: bytes, headers: int) -> Frame:
-    if zlib.crc32(message[:-4]) != int.from_bytes(message[-4:], "big"):
-        raise RemoteProtocolError("not an event stream: a message is damaged")
-    start = _PRELUDE.size
-    found = _headers(message[start : start + headers])
-    payload = message[start + headers : -4]
-    kind = found.get(":message-type")
-    if kind == "event":
-        return found.get(":event-type"), payload
-    return EXCEPTION + (found.get(":exception-type") or found.get(":error-code") or kind or "error"), payload
+    def _message(self, message: bytes, headers: int) -> Frame:
+        if zlib.crc32(message[:-4]) != int.from_bytes(message[-4:], "big"):
+            raise RemoteProtocolError("not an event stream: a message is damaged")
+        start = _PRELUDE.size
+        said, payload = message[start : start + headers], message[start + headers : -4]
+        found = self._read.get(said)
+        if found is None:
+            found = _headers(said)
+            if len(self._read) < _REMEMBERED:
+                self._read[said] = found
+        kind = found.get(":message-type")
+        if kind == "event":
+            return found.get(":event-type"), payload
+        if not payload and ":error-message" in found:
+            payload = json.dumps({"message": found[":error-message"]}).encode()
+        return EXCEPTION + (found.get(":exception-type") or found.get(":error-code") or kind or "error"), payload
 
 
 def _headers(data: bytes) -> dict[str, str]:
@@ -275,13 +285,23 @@ def _headers(data: bytes) -> dict[str, str]:
     return found
 
 
-def event_message(payload: bytes, **headers: str) -> bytes:
-    """A message of an AWS event stream; `event_type` becomes the header `:event-type`."""
+def event_messages(**headers: str) -> Callable[[bytes], bytes]:
+    """What makes messages of an AWS event stream that have the same headers; `event_type` is `:event-type`."""
     told = b"".join(
         bytes([len(name)]) + name + bytes([_STRING]) + len(value).to_bytes(2, "big") + value
         for name, value in ((f":{key.replace('_', '-')}".encode(), text.encode()) for key, text in headers.items())
     )
-    total = _PRELUDE.size + len(told) + len(payload) + 4
-    prelude = struct.pack(">II", total, len(told))
-    message = prelude + zlib.crc32(prelude).to_bytes(4, "big") + told + payload
-    return message + zlib.crc32(message).to_bytes(4, "big")
+    around = _PRELUDE.size + len(told) + 4
+    pack, crc32, size = struct.Struct(">II").pack, zlib.crc32, len(told)
+
+    def message(payload: bytes) -> bytes:
+        prelude = pack(around + len(payload), size)
+        begun = b"%b%b%b%b" % (prelude, crc32(prelude).to_bytes(4, "big"), told, payload)
+        return begun + crc32(begun).to_bytes(4, "big")
+
+    return message
+
+
+def event_message(payload: bytes, **headers: str) -> bytes:
+    """One message of an AWS event stream."""
+    return event_messages(**headers)(payload)

@@ -35,7 +35,7 @@ from segue.wire.events import (
     events_of,
     events_of_block,
 )
-from segue.wire.framing import Frames
+from segue.wire.framing import EXCEPTION, Frames
 
 __all__ = [
     "ENDED_EARLY",
@@ -269,8 +269,9 @@ def mended(text: str) -> str:
 
 
 def cut_off(reply: Reply, error: ApiError) -> Reply:
-    """A reply that did not come to its end."""
-    return msgspec.structs.replace(reply, finish="error", cause=error.message)
+    """A reply that did not come to its end; what its API said of it is not all that there is to say."""
+    native = reply.native if reply.native is None else Native(reply.native.api, reply.native.fragment, intact=False)
+    return msgspec.structs.replace(reply, finish="error", cause=error.message, native=native)
 
 
 def whole_call(call: ToolCall, text: str, *, ended: bool) -> ToolCall:
@@ -340,7 +341,7 @@ class StreamParser:
             )
         try:
             return reader.finish()
-        except InputError as error:
+        except (InputError, RecursionError) as error:
             raise RemoteProtocolError(f"not a reply of this API: {error}") from None
 
     def _read(self, name: str | None, payload: bytes) -> None:
@@ -348,7 +349,9 @@ class StreamParser:
             self._reader.done = True
             return
         if not payload:
-            return
+            if name is None or not name.startswith(EXCEPTION):
+                return
+            payload = b"{}"
         if len(payload) > MAX_DEPTH and depth_of(payload) > MAX_DEPTH:
             raise RemoteProtocolError("not a stream of this API: nested too deep")
         try:
@@ -396,6 +399,10 @@ class StreamRenderer(ABC):
         """The bytes that these events add to the stream; the last event adds its end."""
 
 
+_GROWING = (TextDelta, InputDelta, ThinkingDelta)
+_APART = (Opened, UsageTold, Finished, Failed)
+
+
 class InOrder:
     """Events of a stream in which one block follows another: those of later blocks wait until the first has ended."""
 
@@ -407,7 +414,7 @@ class InOrder:
     def sorted(self, events: Iterable[Event]) -> list[Event]:
         told: list[Event] = []
         for event in events:
-            if isinstance(event, (Opened, UsageTold, Finished, Failed)):
+            if (isinstance(event, _GROWING) and event.index == self.open) or isinstance(event, _APART):
                 told.append(event)
             elif self.open is None or self.open == event.index:
                 self._pass(event, told)

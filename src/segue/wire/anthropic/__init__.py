@@ -8,11 +8,13 @@ from segue.wire.anthropic.items import API, ITEM_KEYS
 from segue.wire.anthropic.plain import ANTHROPIC_LANE
 from segue.wire.anthropic.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.anthropic.request import BODY_KEYS, parse_request, render_request
+from segue.wire.anthropic.stream import AnthropicReader, AnthropicRenderer
 from segue.wire.anthropic.tools import TOOL_KEYS
 from segue.wire.anthropic.traits import DEFAULT_MODEL, traits_of
 from segue.wire.base import Wire
 from segue.wire.idmap import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
+from segue.wire.stream import StreamParser
 
 __all__ = ["ANTHROPIC", "demands"]
 
@@ -91,8 +93,8 @@ ANTHROPIC = Wire(
     render_request=render_request,
     parse_reply=parse_reply,
     render_reply=render_reply,
-    open_stream=None,
-    stream_renderer=None,
+    open_stream=lambda turn_key: StreamParser(AnthropicReader(turn_key)),
+    stream_renderer=lambda projection, model, _asked: AnthropicRenderer(projection, model),
     parse_error=parse_error,
     render_error=render_error,
     body_keys=BODY_KEYS,

@@ -44,7 +44,15 @@ from segue.wire.fields import JsonObject, kind_of, object_of, object_or_none, st
 from segue.wire.overlay import unmodelled
 from segue.wire.tools import render_arguments_object
 
-__all__ = ["API", "ITEM_KEYS", "own_fragment", "parse_content", "render_block", "with_rest"]
+__all__ = [
+    "API",
+    "ITEM_KEYS",
+    "own_fragment",
+    "parse_content",
+    "render_block",
+    "with_rest",
+    "without_strange_keys",
+]
 
 _SERVER_ID = re.compile("srvtoolu_[a-zA-Z0-9_]+")
 
@@ -253,7 +261,7 @@ def with_rest(written: JsonObject, native: Native | None) -> JsonObject:
     return written | {key: rest[key] for key in rest.keys() - unknown_keys(rest, str(written["type"]))}
 
 
-def _without_strange_keys(native: Native | None, report: Report) -> JsonObject | None:
+def without_strange_keys(native: Native | None, report: Report) -> JsonObject | None:
     """ANT-12: the block's own fragment, if it can go home, less what can't; each key that is lost is reported."""
     if native is None or native.api != API:
         return None
@@ -265,7 +273,7 @@ def _without_strange_keys(native: Native | None, report: Report) -> JsonObject |
 
 
 def render_block(block: Block, projection: Projection) -> JsonObject:
-    own = _without_strange_keys(block.native, projection.report)
+    own = without_strange_keys(block.native, projection.report)
     match block:
         case ToolCall():
             return _render_call(block, own, projection)

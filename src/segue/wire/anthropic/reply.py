@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall
 from segue.canonical.ids import short_hash
@@ -14,7 +14,16 @@ from segue.wire.base import ApiError, Projection
 from segue.wire.fields import JsonObject, integer_or_none, list_of, object_or_none, said_beside, string_or_none
 from segue.wire.replies import as_words, is_own_hosted, ran_elsewhere
 
-__all__ = ["parse_error", "parse_reply", "render_error", "render_reply"]
+__all__ = [
+    "for_client",
+    "message_id",
+    "parse_error",
+    "parse_reply",
+    "render_error",
+    "render_reply",
+    "render_usage",
+    "stop_reason",
+]
 
 _KNOWN = frozenset({"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "stop_details", "usage"})
 # ANT-39: pause_turn is no end; the content goes back unchanged. So does `compaction`.
@@ -62,17 +71,17 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
         blocks = parse_content(list_of(body.get("content"), "content"), model)
     except InputError as error:
         raise RemoteProtocolError(f"not a message of this API: {error}") from None
-    reason = body.get("stop_reason")
+    reason = string_or_none(body.get("stop_reason"))
     called = any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
     intact = all(block.native is None or block.native.intact for block in blocks)
     return Reply(
         blocks,
-        finish=_FINISHES.get(cast("str", reason), "tool_calls" if called else "stop"),
+        finish=_FINISHES.get(reason or "", "tool_calls" if called else "stop"),
         usage=_parse_usage(object_or_none(body.get("usage"))),
         id=string_or_none(body.get("id")),
         model=model,
         stop_sequence=string_or_none(body.get("stop_sequence")),
-        cause=string_or_none(reason),
+        cause=reason,
         beside=said_beside(body, _KNOWN),
         native=Native(API, body, intact),
     )
@@ -114,18 +123,23 @@ def render_reply(reply: Reply, projection: Projection) -> JsonObject:
         content = [render_block(block, projection) for block in reply.blocks]
         same = all(new is old for new, old in zip(content, own["content"], strict=True))
         return own if same else {**own, "content": content}
-    blocks = [as_words(block, API, projection.report) for block in reply.blocks if _can_be_said(block, projection)]
+    blocks = for_client(reply.blocks, projection)
     called = any(isinstance(block, ToolCall) for block in blocks if not is_own_hosted(block, API))
     return {
-        "id": _message_id(reply),
+        "id": message_id(reply.id, "|".join([reply.text, *(call.id for call in reply.calls)])),
         "type": "message",
         "role": "assistant",
         "model": reply.model or "",
         "content": [render_block(block, projection) for block in blocks],
-        "stop_reason": _stop_reason(reply, called),
+        "stop_reason": stop_reason(reply.finish, reply.stop_sequence, called=called),
         "stop_sequence": reply.stop_sequence,
-        "usage": _render_usage(reply.usage or Usage()),
+        "usage": render_usage(reply.usage or Usage()),
     }
+
+
+def for_client(blocks: Iterable[Block], projection: Projection) -> list[Block]:
+    """What of a reply a client of this API is told; a line in the report for each block that it is not."""
+    return [as_words(block, API, projection.report) for block in blocks if _can_be_said(block, projection)]
 
 
 def _can_be_said(block: Block, projection: Projection) -> bool:
@@ -142,21 +156,22 @@ def _can_be_said(block: Block, projection: Projection) -> bool:
     return not ran_elsewhere(block, API, projection.report)
 
 
-def _message_id(reply: Reply) -> str:
-    if reply.id and reply.id.startswith("msg_"):
-        return reply.id
-    return "msg_" + short_hash(reply.id or "|".join([reply.text, *(call.id for call in reply.calls)]))
+def message_id(reply_id: str | None, told: str) -> str:
+    """The id of a message; `told` is what there is to know a reply by that has none."""
+    if reply_id and reply_id.startswith("msg_"):
+        return reply_id
+    return "msg_" + short_hash(reply_id or told)
 
 
-def _stop_reason(reply: Reply, called: bool) -> str:
-    if called and reply.finish in ("stop", "tool_calls"):
+def stop_reason(finish: Finish, stop_sequence: str | None, *, called: bool) -> str:
+    if called and finish in ("stop", "tool_calls"):
         return "tool_use"
-    if reply.finish == "stop" and reply.stop_sequence is not None:
+    if finish == "stop" and stop_sequence is not None:
         return "stop_sequence"
-    return _STOP_REASONS[reply.finish]
+    return _STOP_REASONS[finish]
 
 
-def _render_usage(usage: Usage) -> JsonObject:
+def render_usage(usage: Usage) -> JsonObject:
     return {
         "input_tokens": max(0, usage.input - usage.cache_read - usage.cache_write),
         "cache_creation_input_tokens": usage.cache_write,

@@ -11,10 +11,12 @@ from segue.wire.base import Wire
 from segue.wire.bedrock.items import ITEM_KEYS
 from segue.wire.bedrock.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.bedrock.request import BODY_KEYS, parse_request, render_request
+from segue.wire.bedrock.stream import BedrockReader, BedrockRenderer
 from segue.wire.bedrock.tools import TOOL_KEYS
 from segue.wire.bedrock.traits import API, DEFAULT_MODEL, Traits, traits_of
 from segue.wire.idmap import IdScheme, mistral_scheme, prefix_scheme
 from segue.wire.names import NameRule
+from segue.wire.stream import StreamParser
 
 __all__ = ["BEDROCK", "demands"]
 
@@ -107,8 +109,8 @@ BEDROCK = Wire(
     render_request=render_request,
     parse_reply=parse_reply,
     render_reply=render_reply,
-    open_stream=None,
-    stream_renderer=None,
+    open_stream=lambda turn_key: StreamParser(BedrockReader(turn_key)),
+    stream_renderer=lambda projection, model, _asked: BedrockRenderer(projection, model),
     parse_error=parse_error,
     render_error=render_error,
     body_keys=BODY_KEYS,

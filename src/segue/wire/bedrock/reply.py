@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall
 from segue.canonical.request import Finish, Reply, Usage
@@ -22,7 +22,15 @@ from segue.wire.fields import (
 )
 from segue.wire.replies import as_words, is_own_hosted, ran_elsewhere
 
-__all__ = ["parse_error", "parse_reply", "render_error", "render_reply"]
+__all__ = [
+    "for_client",
+    "parse_error",
+    "parse_reply",
+    "render_error",
+    "render_reply",
+    "render_usage",
+    "stop_reason",
+]
 
 _KNOWN = frozenset({"output", "stopReason", "usage", "metrics", "ResponseMetadata"})
 # BED-12
@@ -56,7 +64,7 @@ _ERROR_KINDS = {
     500: "InternalServerException",
     503: "ServiceUnavailableException",
 }
-_STATUSES = {kind: status for status, kind in _ERROR_KINDS.items()}
+_STATUSES = {kind: status for status, kind in _ERROR_KINDS.items()} | {"ModelStreamErrorException": 424}
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -71,12 +79,13 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
         raise RemoteProtocolError(f"not a reply of this API: {error}") from None
     called = any(isinstance(block, ToolCall) and block.kind != "hosted" for block in blocks)
     extra = object_or_none(body.get("additionalModelResponseFields")) or {}
+    reason = string_or_none(body.get("stopReason"))
     return Reply(
         blocks,
-        finish=_FINISHES.get(cast("str", body.get("stopReason")), "tool_calls" if called else "stop"),
+        finish=_FINISHES.get(reason or "", "tool_calls" if called else "stop"),
         usage=_parse_usage(object_or_none(body.get("usage"))),
         stop_sequence=string_or_none(extra.get("stop_sequence")),
-        cause=string_or_none(body.get("stopReason")),
+        cause=reason,
         beside=said_beside(body, _KNOWN),
         native=Native(API, body, intact),
     )
@@ -113,15 +122,20 @@ def render_reply(reply: Reply, projection: Projection) -> JsonObject:
         message = own["output"]["message"]
         same = content == message["content"]
         return own if same else {**own, "output": {"message": {**message, "content": content}}}
-    blocks = [as_words(block, API, projection.report) for block in reply.blocks if _can_be_said(block, projection)]
+    blocks = for_client(reply.blocks, projection)
     called = any(isinstance(block, ToolCall) for block in blocks if not is_own_hosted(block, API))
     content = [item for block in blocks for item in render_block(block, projection)]
     return {
         "output": {"message": {"role": "assistant", "content": content}},
-        "stopReason": _stop_reason(reply, called),
-        "usage": _render_usage(reply.usage or Usage()),
+        "stopReason": stop_reason(reply.finish, reply.stop_sequence, called=called),
+        "usage": render_usage(reply.usage or Usage()),
         "metrics": {"latencyMs": 0},
     }
+
+
+def for_client(blocks: Iterable[Block], projection: Projection) -> list[Block]:
+    """What of a reply a client of this API is told; a line in the report for each block that it is not."""
+    return [as_words(block, API, projection.report) for block in blocks if _can_be_said(block, projection)]
 
 
 def _can_be_said(block: Block, projection: Projection) -> bool:
@@ -138,15 +152,15 @@ def _can_be_said(block: Block, projection: Projection) -> bool:
     return not ran_elsewhere(block, API, projection.report)
 
 
-def _stop_reason(reply: Reply, called: bool) -> str:
-    if called and reply.finish in ("stop", "tool_calls"):
+def stop_reason(finish: Finish, stop_sequence: str | None, *, called: bool) -> str:
+    if called and finish in ("stop", "tool_calls"):
         return "tool_use"
-    if reply.finish == "stop" and reply.stop_sequence is not None:
+    if finish == "stop" and stop_sequence is not None:
         return "stop_sequence"
-    return _STOP_REASONS[reply.finish]
+    return _STOP_REASONS[finish]
 
 
-def _render_usage(usage: Usage) -> JsonObject:
+def render_usage(usage: Usage) -> JsonObject:
     cached = {"cacheReadInputTokens": usage.cache_read, "cacheWriteInputTokens": usage.cache_write}
     return {
         "inputTokens": max(0, usage.input - usage.cache_read - usage.cache_write),

@@ -400,9 +400,7 @@ class GeminiRenderer(StreamRenderer):
         if isinstance(block, ToolCall) or self._signature is not None:
             return
         own = self._home or (isinstance(block, Thinking) and block.origin.provider == API)
-        if own and block.native is None:
-            return
-        if isinstance(block, Text) or block.origin.provider != API or block.native is not None:
+        if not own or (block.native is not None and not block.native.fragment):
             self._growing[event.index] = self._tails[isinstance(block, Thinking)]
 
     def _whole(self, block: Block) -> Iterator[bytes]:

@@ -193,8 +193,9 @@ class ResponsesRenderer(StreamRenderer):
         return made_id(prefix, str(self._around.get("id")), str(index))
 
     def _waits(self, block: Block) -> bool:
-        """Whether the end of a block is needed to tell its beginning."""
-        return self._home and self._out.home(block.native) is None
+        """Whether a block goes out in one piece: at home, where it is the item that it was from the first."""
+        native = self._out.home(block.native)
+        return self._home and (native is None or _is_whole(native.fragment))
 
     def _start(self, event: Start) -> Iterator[bytes]:
         block = event.block
@@ -401,3 +402,15 @@ class ResponsesRenderer(StreamRenderer):
             yield self._event(f"{text}.delta", **place, delta=one["text"], **beside)
             yield self._event(f"{text}.done", **place, text=one["text"], **beside)
             yield self._event(f"{part}.done", **place, part=one)
+
+
+def _is_whole(item: Mapping[str, Any]) -> bool:
+    """Whether an item has its content already, or is of a type that does not grow."""
+    kind = item_kind_or_none(cast("JsonObject", item)) or "message"
+    if kind in _INPUTS:
+        return bool(item.get(_INPUTS[kind][1]))
+    if kind not in ("message", "reasoning"):
+        return True
+    listed = [item.get(key) for key in ("content", "summary")]
+    parts = [part for given in listed if isinstance(given, list) for part in cast("list[object]", given)]
+    return any((object_or_none(part) or {}).get(key) for part in parts for key in ("text", "refusal"))

@@ -1,32 +1,38 @@
-"""All text formats there are, by name, and which of them a text is written in."""
+"""All text formats there are, and which of them a text is written in. Tests and docs iterate the list."""
 
 from __future__ import annotations
+
+import re
 
 from segue.errors import InputError, text_argument
 from segue.wire.text.base import TextFormat
 from segue.wire.text.hermes import HERMES
+from segue.wire.text.llama import LLAMA
+from segue.wire.text.xml_render import XML
 
-__all__ = ["TEXT_FORMATS", "find_format", "format_of"]
+__all__ = ["FORMATS", "TEXT_FORMATS", "find_format", "format_of"]
 
-TEXT_FORMATS: dict[str, TextFormat] = {form.name: form for form in (HERMES,)}
+# A list of calls as Python writes them, which has no marker.
+_PYTHONIC = re.compile(r"\s*\[\s*[A-Za-z_][\w.]*\(")
+
+FORMATS: tuple[TextFormat, ...] = (HERMES, XML, LLAMA)
+TEXT_FORMATS: dict[str, TextFormat] = {form.name: form for form in FORMATS}
 
 
 def find_format(name: str) -> TextFormat:
     text_argument(name, "format")
     form = TEXT_FORMATS.get(name)
     if form is None:
-        raise InputError(
-            f"{name!r} is not a known text format; known are auto, {', '.join(TEXT_FORMATS)}", path="format"
-        )
+        known = ", ".join(TEXT_FORMATS)
+        raise InputError(f"{name!r} is not a known text format; known are auto, {known}", path="format")
     return form
 
 
 def format_of(text: str) -> TextFormat | None:
     """The format whose marker stands first in a text."""
     places = [
-        (place, -len(marker), form)
-        for form in TEXT_FORMATS.values()
-        for marker in form.markers
-        if (place := text.find(marker)) >= 0
+        (place, -len(marker), form) for form in FORMATS for marker in form.markers if (place := text.find(marker)) >= 0
     ]
-    return min(places, key=lambda found: found[:2])[2] if places else None
+    if places:
+        return min(places, key=lambda found: found[:2])[2]
+    return LLAMA if _PYTHONIC.match(text) else None

@@ -1,0 +1,342 @@
+"""Events of ConverseStream, as an AWS event stream or as boto3 decodes them, to events: its blocks, put together from
+deltas. Words have no beginning of their own."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from functools import partial
+from typing import Any, cast
+
+import msgspec
+
+from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall
+from segue.canonical.jsontext import plain, write_text
+from segue.canonical.request import Reply
+from segue.errors import InputError
+from segue.wire.bedrock.items import parse_content
+from segue.wire.bedrock.reply import parse_error, parse_reply
+from segue.wire.bedrock.traits import API
+from segue.wire.fields import JsonObject, integer_or_none, object_or_none, string_or_none
+from segue.wire.framing import EXCEPTION
+from segue.wire.growing import grown, input_value
+from segue.wire.stream import ENDED_EARLY, Reader, cut_off
+
+__all__ = ["BedrockReader"]
+
+_FULL = frozenset({"max_tokens", "model_context_window_exceeded"})
+_GROW = "contentBlockDelta"
+_EVENTS = (_GROW, "contentBlockStart", "contentBlockStop", "messageStart", "messageStop", "metadata")
+# Every payload is padded with letters under this key, so that its length tells nothing.
+_PADDING = "p"
+_TEXT, _CALL, _THOUGHT, _SEALED = "text", "toolUse", "reasoningContent", "redactedContent"
+
+
+class _Slot:
+    """A block that is being told, known by its index and by what it is."""
+
+    __slots__ = ("begun", "call", "fragment", "key", "pieces", "place", "signature", "stopped")
+
+    def __init__(self, key: tuple[object, str]) -> None:
+        self.key = key
+        self.place = -1
+        self.call: ToolCall | None = None
+        self.fragment: JsonObject = {}
+        # Whether a call has input; what the provider's own has of it, or what was told beside words.
+        self.begun = False
+        self.pieces: list[Any] = []
+        self.signature: list[str] = []
+        self.stopped = False
+
+    @property
+    def kind(self) -> str:
+        return self.key[1]
+
+
+class BedrockReader(Reader):
+    def __init__(self, turn_key: str) -> None:
+        super().__init__(API, turn_key)
+        self._around: JsonObject = {}
+        self._role: JsonObject = {"role": "assistant"}
+        self._open: dict[tuple[object, str], _Slot] = {}
+        self._ended: set[object] = set()
+        self._told: list[_Slot] = []
+        self._blocks: dict[int, Block] = {}
+        self._begun = 0
+        # The calls that the provider ran: what comes back for them is told by their ids.
+        self._server: list[JsonObject] = []
+        self._at_once: Reply | None = None
+
+    def read(self, payload: JsonObject, name: str | None) -> None:
+        event = payload if name == _GROW else payload.get(_GROW) if name is None else None
+        if type(event) is dict and self._went_on(cast("JsonObject", event) if name is None else payload):
+            return None
+        return self._read_any(cast("JsonObject", plain(payload)), name)
+
+    def _went_on(self, event: JsonObject) -> bool:
+        """Whether this was more words or more input of a block that is open."""
+        index = event.get("contentBlockIndex")
+        if type(index) is not int or type(event.get("delta")) is not dict or len(event["delta"]) != 1:
+            return False
+        delta: JsonObject = event["delta"]
+        text = delta.get(_TEXT)
+        if text is not None:
+            slot = self._open.get((index, _TEXT))
+            if slot is not None and type(text) is str:
+                self.text(slot.place, text)
+                if _PADDING not in event:
+                    self.expect(_TEXT, text, partial(self.text, slot.place))
+                return True
+        elif type(delta.get(_CALL)) is dict:
+            slot = self._open.get((index, _CALL))
+            text = delta[_CALL].get("input")
+            if slot is not None and slot.begun and type(text) is str:
+                self.input(slot.place, text)
+                if _PADDING not in event:
+                    self.expect("input", text, partial(self.input, slot.place))
+                return True
+        return False
+
+    def _read_any(self, payload: JsonObject, name: str | None) -> None:
+        if name is not None and name.startswith(EXCEPTION):
+            return self._fail(name.removeprefix(EXCEPTION), payload)
+        if name in _EVENTS:
+            return self._read_event(name, object_or_none(payload.get(name)) or payload)
+        known = False
+        for kind, value in payload.items():
+            inner = object_or_none(value)
+            if kind in _EVENTS and inner is not None:
+                known = True
+                self._read_event(kind, inner)
+            elif kind.endswith("Exception"):
+                known = True
+                self._fail(kind, inner or {})
+        if not known and name is None:
+            self._read_beside(payload)
+        return None
+
+    def _read_beside(self, payload: JsonObject) -> None:
+        """What is no event: the reply at once, an error, or something that says nothing."""
+        if object_or_none(payload.get("output")) is not None:
+            if not self.opened:
+                self._at_once = self.tell_at_once(parse_reply(payload))
+        elif "__type" in payload or string_or_none(payload.get("message") or payload.get("Message")):
+            self.failed = parse_error(0, payload)
+
+    def _fail(self, kind: str, said: JsonObject) -> None:
+        """An exception: its name begins with a small letter in a stream, with a capital elsewhere."""
+        self.failed = parse_error(0, {**said, "__type": kind[:1].upper() + kind[1:]})
+
+    def _read_event(self, kind: str, event: JsonObject) -> None:
+        self.open(None, None, native=Native(API, self._around, intact=False))
+        event.pop(_PADDING, None)
+        index = integer_or_none(event.get("contentBlockIndex"))
+        match kind:
+            case "contentBlockStart":
+                self._end_stopped()
+                for member, value in (object_or_none(event.get("start")) or {}).items():
+                    if value is not None:
+                        self._begin(index, member, value)
+            case "contentBlockDelta":
+                for member, value in (object_or_none(event.get("delta")) or {}).items():
+                    if value is not None:
+                        self._grow(index, member, value)
+            case "contentBlockStop":
+                self._stop(index)
+            case "messageStart":
+                self._role.update(event)
+            case _:
+                self._around.update(event)
+                if self._at_end():
+                    self._end_all(finished=True)
+
+    def _at_end(self) -> bool:
+        return self.done or self._around.get("stopReason") is not None
+
+    # ---------------------------------------------------------------------------------------------------------- blocks
+
+    def _begin(self, index: int | None, kind: str, value: object) -> _Slot:
+        self._begun += 1
+        key = (index if index is not None else f"no index {self._begun}", kind)
+        if key in self._open:
+            self._end(self._open[key])
+        slot = self._open[key] = _Slot(key)
+        if kind == _CALL:
+            self._begin_call(slot, object_or_none(value) or {})
+        elif kind == _TEXT:
+            self._place(slot, self.start(Text("")))
+            self.text(slot.place, value if isinstance(value, str) else "")
+        elif kind in (_THOUGHT, _SEALED):
+            self._place(slot, self.start(Thinking(origin=Origin(API, identity="absent"))))
+        else:
+            slot.pieces.append(value)
+        return slot
+
+    def _begin_call(self, slot: _Slot, used: JsonObject) -> None:
+        slot.fragment = {_CALL: {**used, "input": {}}}
+        parsed, _ = parse_content([slot.fragment], None)
+        call = cast("ToolCall", parsed[0])
+        if call.kind != "hosted":
+            beside = Native(API, {_CALL: used}, intact=False)
+            slot.call = self.named(msgspec.structs.replace(call, native=beside))
+            self._place(slot, self.start(slot.call))
+        given = used.get("input")
+        if given not in (None, {}, ""):
+            self._grow_input(slot, given if isinstance(given, str) else write_text(given))
+
+    def _place(self, slot: _Slot, place: int) -> None:
+        slot.place = place
+        self._told.append(slot)
+
+    def _grow(self, index: int | None, kind: str, value: Any) -> None:
+        if kind == _TEXT:
+            if isinstance(value, str):
+                self.text(self._speaking(index, _TEXT).place, value)
+        elif kind == _CALL:
+            text = (object_or_none(value) or {}).get("input")
+            if text not in (None, ""):
+                self._grow_input(self._taking_input(index), text if isinstance(text, str) else write_text(text))
+        elif kind == _THOUGHT:
+            self._grow_thought(index, object_or_none(value) or {})
+        elif kind == "citation":
+            self._speaking(index, _TEXT).pieces.append(value)
+        elif kind != "cachePoint":
+            self._speaking(index, kind).pieces.append({"content": value} if kind == "toolResult" else value)
+
+    def _grow_thought(self, index: int | None, said: JsonObject) -> None:
+        if isinstance(text := said.get("text"), str):
+            self.thinking(self._speaking(index, _THOUGHT).place, text)
+        if isinstance(signature := said.get("signature"), str):
+            self._speaking(index, _THOUGHT).signature.append(signature)
+        if isinstance(sealed := said.get(_SEALED), str):
+            self._speaking(index, _SEALED).pieces.append(sealed)
+        rest = {key: value for key, value in said.items() if key not in ("text", "signature", _SEALED)}
+        if rest:
+            self._speaking(index, _THOUGHT).pieces.append(rest)
+
+    def _speaking(self, index: int | None, kind: str) -> _Slot:
+        """The open block of this kind that a delta goes on with. It begins here where nobody began it, as words do."""
+        if index is None:
+            slot = next((slot for slot in reversed(self._open.values()) if slot.kind == kind), None)
+        else:
+            slot = self._open.get((index, kind))
+        if slot is None:
+            self._end_stopped()
+            slot = self._begin(index, kind, None)
+        return slot
+
+    def _taking_input(self, index: int | None) -> _Slot:
+        """The open call that a delta goes on with. Input that could be any call's, or none's, is no reply's."""
+        slot = self._open.get((index, _CALL))
+        if slot is not None:
+            return slot
+        calls = [slot for slot in self._open.values() if slot.kind == _CALL]
+        if (index, _CALL) in self._ended or not calls or (index is not None and len(calls) > 1):
+            raise InputError("input for a call that was not begun or has ended", path="contentBlockIndex")
+        return calls[-1]
+
+    def _grow_input(self, slot: _Slot, text: str) -> None:
+        if slot.call is not None:
+            slot.begun = True
+            self.input(slot.place, text)
+        else:
+            slot.pieces.append(text)
+
+    def _stop(self, index: int | None) -> None:
+        if index is None:
+            slots = [slot for slot in reversed(self._open.values()) if not slot.stopped][:1]
+        else:
+            slots = [slot for slot in self._open.values() if slot.key[0] == index]
+        for slot in slots:
+            if slot.call is not None and not slot.begun:
+                # Whether it has no arguments, or was cut off before they came, the end of the reply tells.
+                slot.stopped = True
+            else:
+                self._end(slot)
+
+    # ------------------------------------------------------------------------------------------------------------ ends
+
+    def _end_stopped(self) -> None:
+        for slot in [slot for slot in self._open.values() if slot.stopped]:
+            self._end(slot)
+
+    def _end_all(self, *, finished: bool) -> None:
+        full = string_or_none(self._around.get("stopReason")) in _FULL
+        for slot in list(self._open.values()):
+            last = slot is next(reversed(self._open.values()))
+            self._end(slot, ended=finished and not (full and last))
+
+    def _end(self, slot: _Slot, *, ended: bool = True) -> None:
+        del self._open[slot.key]
+        self._ended.add(slot.key)
+        broken = self._end_input(slot, ended=ended) if slot.kind == _CALL else False
+        if slot.kind != _CALL:
+            slot.fragment = self._fragment(slot)
+        blocks, _ = parse_content([*self._server, slot.fragment], None)
+        if len(blocks) == len(self._server):
+            return
+        block = blocks[-1]
+        if isinstance(block, ToolCall):
+            block = self.named(block) if slot.call is None else msgspec.structs.replace(block, id=slot.call.id)
+            if broken:
+                text = slot.fragment[_CALL]["input"]
+                block = msgspec.structs.replace(block, arguments=None, arguments_text=text, broken=True)
+            if block.kind == "hosted":
+                self._server.append(slot.fragment)
+        if slot.place < 0:
+            self._place(slot, self.whole(block))
+        else:
+            self.end(slot.place, cast("Text | Thinking | ToolCall", block))
+        self._blocks[slot.place] = block
+
+    def _end_input(self, slot: _Slot, *, ended: bool) -> bool:
+        """Puts the input into the fragment, and says whether it was cut off."""
+        text = "".join(slot.pieces) if slot.call is None else self.said(slot.place)
+        written, broken = input_value(text, ended=ended)
+        slot.fragment = {_CALL: {**slot.fragment[_CALL], "input": written}}
+        return broken
+
+    def _fragment(self, slot: _Slot) -> JsonObject:
+        """The block as it stands in an answer at once."""
+        match slot.kind:
+            case "text":
+                words = self.said(slot.place)
+                if not slot.pieces or not words:
+                    return {_TEXT: words}
+                return {"citationsContent": {"content": [{"text": words}], "citations": slot.pieces}}
+            case "reasoningContent":
+                signed = {"signature": _once(slot.signature)} if slot.signature else {}
+                thought = {"reasoningText": {"text": self.said(slot.place), **signed}}
+                return {_THOUGHT: {**cast("JsonObject", grown(slot.pieces) or {}), **thought}}
+            case "redactedContent":
+                return {_THOUGHT: {_SEALED: _blob(slot.pieces)}}
+            case kind:
+                return {kind: grown(slot.pieces)}
+
+    def finish(self) -> Reply:
+        if self._at_once is not None:
+            return self._at_once
+        if not self._at_end() and self.failed is None:
+            self.failed = ENDED_EARLY
+        self._end_all(finished=self.failed is None)
+        message = {**self._role, "content": [slot.fragment for slot in self._told]}
+        reply = parse_reply({**self._around, "output": {"message": message}})
+        reply = msgspec.structs.replace(reply, blocks=tuple(self._blocks[place] for place in range(self.blocks)))
+        if self.failed is not None:
+            reply = cut_off(reply, self.failed)
+        self.tell(reply.usage, reply.finish, reply.cause, reply.stop_sequence)
+        return reply
+
+
+def _once(signature: list[str]) -> str:
+    """A signature, told in pieces or told again."""
+    return signature[0] if len(set(signature)) == 1 else "".join(signature)
+
+
+def _blob(pieces: list[str]) -> str:
+    """Bytes in base64, each piece by itself, as one."""
+    if len(pieces) == 1:
+        return pieces[0]
+    try:
+        return b64encode(b"".join(b64decode(piece, validate=True) for piece in pieces)).decode()
+    except ValueError:
+        return "".join(pieces)

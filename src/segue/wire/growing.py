@@ -1,0 +1,87 @@
+"""What a stream tells in pieces, put together; and a call's arguments in pieces for a target that wants an object."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from segue.canonical.blocks import ToolCall
+from segue.canonical.jsontext import parse_argument_text, write_text
+from segue.render.report import Report
+from segue.wire.tools import FREE_TEXT, render_arguments_object
+
+__all__ = ["InputPieces", "grown", "input_value"]
+
+# Below, what comes later replaces what came before.
+_DEEPEST = 32
+
+
+def grown(pieces: Sequence[Any], depth: int = 0) -> Any:
+    """One value of many: texts are joined, lists go on, objects grow member by member, and else the last one holds."""
+    said = [piece for piece in pieces if piece is not None]
+    if len(said) < 2 or depth > _DEEPEST:
+        return said[-1] if said else None
+    if all(isinstance(piece, str) for piece in said):
+        return "".join(said)
+    if all(isinstance(piece, list) for piece in said):
+        return [item for piece in said for item in piece]
+    if all(isinstance(piece, dict) for piece in said):
+        members: dict[str, list[Any]] = {}
+        for piece in cast("list[dict[str, Any]]", said):
+            for key, value in piece.items():
+                members.setdefault(key, []).append(value)
+        return {key: grown(values, depth + 1) for key, values in members.items()}
+    return said[-1]
+
+
+def input_value(text: str, *, ended: bool) -> tuple[Any, bool]:
+    """The input of a call as its API says it at once, and whether it was cut off; what was, and what is no JSON, stays
+    text. A whole object has nothing to wait for, so it is whole even where its end was not told."""
+    value, exact = parse_argument_text(text)
+    broken = not (ended or (isinstance(value, dict) and value)) or (value is None and exact is not None)
+    return text if broken or value is None or isinstance(value, str) else cast("Any", value), broken
+
+
+class InputPieces:
+    """The text of an object, as the text of a call's arguments comes in.
+
+    What begins as an object goes on at once (`through`), and so does free text, as the one member of an object. Any
+    other value can only be said when all of it is there.
+    """
+
+    __slots__ = ("_free", "_held", "_said", "_waits", "through")
+
+    def __init__(self, call: ToolCall) -> None:
+        self.through = False
+        self._free = call.kind == "custom"
+        self._held: list[str] = []
+        self._said = False
+        self._waits = False
+
+    def more(self, text: str) -> str:
+        if self.through:
+            return text
+        if self._free:
+            return self._opening() + write_text(text)[1:-1]
+        self._held.append(text)
+        first = text.lstrip()[:1]
+        if not first or self._waits:
+            return ""
+        self._waits = first != "{"
+        self.through = not self._waits
+        return "" if self._waits else "".join(self._held)
+
+    def _opening(self) -> str:
+        begun, self._said = self._said, True
+        return "" if begun else f'{{"{FREE_TEXT}":"'
+
+    def rest(self, call: ToolCall, report: Report) -> str:
+        """What the finished call still has to say. One that was cut off says no more."""
+        if self.through or call.broken:
+            return ""
+        if self._free:
+            render_arguments_object(call, report)
+            return self._opening() + '"}'
+        if not self._held and call.arguments in ({}, None):
+            return ""
+        return write_text(render_arguments_object(call, report))
