@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Canned(ThreadingHTTPServer):
-    """`answers` are JSON values, or lists of stream events as (name, value)."""
+    """`answers` are JSON values, lists of stream events as (name, value), or the bytes of a stream."""
 
     daemon_threads = True
 
@@ -34,6 +34,8 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.server.answers:
             return self._send(500, "application/json", b'{"error": {"message": "one request too many"}}')
         answer = self.server.answers.pop(0)
+        if isinstance(answer, bytes):
+            return self._send(200, "text/event-stream", answer)
         if isinstance(answer, list):
             return self._send(200, "text/event-stream", b"".join(_event(name, value) for name, value in answer))
         return self._send(200, "application/json", json.dumps(answer).encode())

@@ -32,6 +32,7 @@ __all__ = [
     "Whole",
     "arguments_text",
     "events_of",
+    "events_of_block",
 ]
 
 
@@ -128,18 +129,23 @@ def events_of(reply: Reply) -> list[Event]:
     """A reply that came at once, as if it had been streamed."""
     events: list[Event] = [Opened(reply.id, reply.model, reply.created, reply.native)]
     for index, block in enumerate(reply.blocks):
-        if isinstance(block, Text):
-            events += (Start(index, _begun(block, text="")), TextDelta(index, block.text), End(index, block))
-        elif isinstance(block, Thinking):
-            begun = Start(index, _begun(block, text="", signature=None, sealed=None))
-            told = [ThinkingDelta(index, block.text)] if block.text else []
-            events += (begun, *told, End(index, block))
-        elif isinstance(block, ToolCall) and block.kind != "hosted":
-            begun = Start(index, _begun(block, arguments={}, arguments_text=None))
-            events += (begun, InputDelta(index, arguments_text(block)), End(index, block))
-        else:
-            events.append(Whole(index, block))
+        events += events_of_block(index, block)
     if reply.usage is not None:
         events.append(UsageTold(reply.usage))
     events.append(Finished(reply.finish, reply.cause, reply.stop_sequence))
     return events
+
+
+def events_of_block(index: int, block: Block) -> list[Event]:
+    """A block that is there already, as if it had grown."""
+    if isinstance(block, Text):
+        told: list[Event] = [TextDelta(index, block.text)] if block.text else []
+        return [Start(index, _begun(block, text="")), *told, End(index, block)]
+    if isinstance(block, Thinking):
+        begun = Start(index, _begun(block, text="", signature=None, sealed=None))
+        told = [ThinkingDelta(index, block.text)] if block.text else []
+        return [begun, *told, End(index, block)]
+    if isinstance(block, ToolCall) and block.kind != "hosted":
+        begun = Start(index, _begun(block, arguments={}, arguments_text=None))
+        return [begun, InputDelta(index, arguments_text(block)), End(index, block)]
+    return [Whole(index, block)]

@@ -16,7 +16,7 @@ import msgspec
 
 from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall
 from segue.canonical.ids import canonical_tool_id
-from segue.canonical.jsontext import parse_argument_text
+from segue.canonical.jsontext import MAX_DEPTH, depth_of, parse_argument_text
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
 from segue.wire.base import ApiError, JsonObject, Projection
@@ -33,6 +33,7 @@ from segue.wire.events import (
     UsageTold,
     Whole,
     events_of,
+    events_of_block,
 )
 from segue.wire.framing import EXCEPTION, Frames
 
@@ -45,6 +46,7 @@ __all__ = [
     "StreamParser",
     "StreamRenderer",
     "cut_off",
+    "mended",
     "whole_call",
 ]
 
@@ -134,7 +136,7 @@ class Reader(ABC):
         self.blocks = 0
         self._calls = 0
         self._pieces: dict[int, list[str]] = {}
-        self._half: dict[int, str] = {}
+        self._half: dict[int, tuple[str, type[TextDelta | ThinkingDelta | InputDelta]]] = {}
         self.halves = False
         self.alike: Alike | None = None
         """What the next payload is likely to be. Whoever tells deltas sets it, and unsets it when the block ends."""
@@ -167,19 +169,19 @@ class Reader(ABC):
         return index
 
     def text(self, index: int, text: str, beside: JsonObject | None = None) -> None:
-        text = self._joined(index, text) if self.halves else text
+        text = self._joined(index, text, TextDelta) if self.halves else text
         if text or beside:
             self._pieces[index].append(text)
             self.events.append(TextDelta(index, text, beside))
 
     def thinking(self, index: int, text: str) -> None:
-        text = self._joined(index, text) if self.halves else text
+        text = self._joined(index, text, ThinkingDelta) if self.halves else text
         if text:
             self._pieces[index].append(text)
             self.events.append(ThinkingDelta(index, text))
 
     def input(self, index: int, text: str) -> None:
-        text = self._joined(index, text) if self.halves else text
+        text = self._joined(index, text, InputDelta) if self.halves else text
         if text:
             self._pieces[index].append(text)
             self.events.append(InputDelta(index, text))
@@ -190,6 +192,14 @@ class Reader(ABC):
         if len(pieces) > 1:
             pieces[:] = ["".join(pieces)]
         return pieces[0] if pieces else ""
+
+    def ended(self, index: int) -> str:
+        """All that was told of a block at its end: half a character without its other half is told as none."""
+        half = self._half.pop(index, None)
+        if half is not None:
+            self._pieces[index].append("\ufffd")
+            self.events.append(half[1](index, "\ufffd"))
+        return self.said(index)
 
     def expect(self, key: str, text: str, tell: Callable[[str], object]) -> None:
         """Like the payload at hand, but for the text under this key, the next ones are likely to be."""
@@ -205,6 +215,15 @@ class Reader(ABC):
         index, self.blocks = self.blocks, self.blocks + 1
         self.events.append(Whole(index, block))
         return index
+
+    def tell_block(self, block: Block) -> Block:
+        """A block that came in one piece: what can grow is told as if it had, and a call under its canonical id."""
+        if isinstance(block, ToolCall):
+            block = self.named(block)
+        told = events_of_block(self.blocks, block)
+        self.blocks += 1
+        self.events += told
+        return block
 
     def tell(self, usage: Usage | None, finish: Finish, cause: str | None, stop_sequence: str | None = None) -> None:
         """The end of a reply; of one that failed, that."""
@@ -232,13 +251,21 @@ class Reader(ABC):
         self.events += events_of(reply)
         return reply
 
-    def _joined(self, index: int, text: str) -> str:
+    def _joined(self, index: int, text: str, kind: type[TextDelta | ThinkingDelta | InputDelta]) -> str:
         """Text with the halves of characters that deltas were cut in put together."""
-        text = self._half.pop(index, "") + text
+        half = self._half.pop(index, None)
+        text = text if half is None else half[0] + text
         if text and "\ud800" <= text[-1] <= "\udbff":
-            self._half[index] = text[-1]
+            self._half[index] = text[-1], kind
             text = text[:-1]
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return mended(text)
+
+
+def mended(text: str) -> str:
+    """Text with the halves of characters that deltas were cut in put together."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def cut_off(reply: Reply, error: ApiError) -> Reply:
@@ -325,15 +352,22 @@ class StreamParser:
             if name is None or not name.startswith(EXCEPTION):
                 return
             payload = b"{}"
+        if len(payload) > MAX_DEPTH and depth_of(payload) > MAX_DEPTH:
+            raise RemoteProtocolError("not a stream of this API: nested too deep")
         try:
             value = _decode(payload)
         except (msgspec.DecodeError, UnicodeDecodeError):
             value = self._with_halves(payload)
-        if not isinstance(value, dict):
-            raise RemoteProtocolError("a stream of objects was expected")
-        self._reader.payload = payload
-        self.take(cast("JsonObject", value), name)
-        self._reader.payload = b""
+        if isinstance(value, dict):
+            self._reader.payload = payload
+            self.take(cast("JsonObject", value), name)
+            self._reader.payload = b""
+            return
+        # Some send a payload as a list of it.
+        for one in cast("list[object]", value) if isinstance(value, list) else [value]:
+            if not isinstance(one, dict):
+                raise RemoteProtocolError("a stream of objects was expected")
+            self.take(cast("JsonObject", one), name)
 
     def _with_halves(self, payload: bytes) -> object:
         """A payload that msgspec refuses: with half a character in it, perhaps; the next has the other."""
@@ -373,15 +407,16 @@ class InOrder:
     """Events of a stream in which one block follows another: those of later blocks wait until the first has ended."""
 
     def __init__(self) -> None:
-        self._open: int | None = None
+        self.open: int | None = None
+        """The block that is told now."""
         self._waiting: dict[int, list[Event]] = {}
 
     def sorted(self, events: Iterable[Event]) -> list[Event]:
         told: list[Event] = []
         for event in events:
-            if (isinstance(event, _GROWING) and event.index == self._open) or isinstance(event, _APART):
+            if (isinstance(event, _GROWING) and event.index == self.open) or isinstance(event, _APART):
                 told.append(event)
-            elif self._open is None or self._open == event.index:
+            elif self.open is None or self.open == event.index:
                 self._pass(event, told)
             else:
                 self._waiting.setdefault(event.index, []).append(event)
@@ -390,12 +425,12 @@ class InOrder:
     def _pass(self, event: Start | TextDelta | ThinkingDelta | InputDelta | End | Whole, told: list[Event]) -> None:
         told.append(event)
         if isinstance(event, Start):
-            self._open = event.index
+            self.open = event.index
         elif isinstance(event, End):
-            self._open = None
-            while self._open is None and self._waiting:
+            self.open = None
+            while self.open is None and self._waiting:
                 index = min(self._waiting)
                 held = self._waiting.pop(index)
                 told += held
                 if not isinstance(held[-1], End | Whole):
-                    self._open = index
+                    self.open = index

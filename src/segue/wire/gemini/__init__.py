@@ -11,10 +11,12 @@ from segue.wire.gemini.media import BASE64
 from segue.wire.gemini.plain import GEMINI_LANE, POSITION
 from segue.wire.gemini.reply import parse_error, parse_reply, render_error, render_reply
 from segue.wire.gemini.request import BODY_KEYS, parse_request, render_request
+from segue.wire.gemini.stream import GeminiReader, GeminiRenderer
 from segue.wire.gemini.tools import TOOL_KEYS
 from segue.wire.gemini.traits import DEFAULT_MODEL, PLACEHOLDER, traits_of
 from segue.wire.idmap import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
+from segue.wire.stream import StreamParser
 
 __all__ = ["GEMINI", "demands"]
 
@@ -96,8 +98,8 @@ GEMINI = Wire(
     render_request=render_request,
     parse_reply=parse_reply,
     render_reply=render_reply,
-    open_stream=None,
-    stream_renderer=None,
+    open_stream=lambda turn_key: StreamParser(GeminiReader(turn_key)),
+    stream_renderer=lambda projection, model, _asked: GeminiRenderer(projection, model),
     parse_error=parse_error,
     render_error=render_error,
     body_keys=BODY_KEYS,

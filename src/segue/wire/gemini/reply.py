@@ -30,7 +30,18 @@ from segue.wire.gemini.spelling import Spelling
 from segue.wire.gemini.traits import PLACEHOLDER
 from segue.wire.replies import ran_elsewhere
 
-__all__ = ["parse_error", "parse_reply", "render_error", "render_reply"]
+__all__ = [
+    "first_signature",
+    "for_client",
+    "parse_error",
+    "parse_reply",
+    "render_error",
+    "render_finish",
+    "render_reply",
+    "render_usage",
+    "seconds_of",
+    "speaks",
+]
 
 # What a candidate says beside its content that is of no use to anybody else.
 _OF_NO_USE = ("finishMessage", "index", "tokenCount", "avgLogprobs", "safetyRatings")
@@ -113,7 +124,7 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
         usage=_parse_usage(object_or_none(look(body, "usageMetadata"))),
         id=text_at(body, "responseId"),
         model=model,
-        created=_seconds(text_at(body, "createTime")),
+        created=seconds_of(text_at(body, "createTime")),
         cause=text_at(candidate, "finishReason"),
         others=max(0, len(candidates) - 1),
         beside=said_beside(candidate, _KNOWN),
@@ -121,7 +132,7 @@ def parse_reply(body: Mapping[str, Any]) -> Reply:
     )
 
 
-def _seconds(moment: str | None) -> int | None:
+def seconds_of(moment: str | None) -> int | None:
     """Seconds since 1970 of a moment in RFC 3339."""
     found = _MOMENT.fullmatch(moment or "")
     try:
@@ -179,15 +190,15 @@ def render_reply(reply: Reply, projection: Projection) -> JsonObject:
     own = own_fragment(reply.native)
     if own is not None:
         return _render_at_home(reply, own, out)
-    parts = render_parts(_signed([block for given in reply.blocks for block in _for_client(given, projection)]), out)
-    candidate: JsonObject = {"finishReason": _FINISH_REASONS[reply.finish], "index": 0}
-    if not parts and reply.finish in ("stop", "tool_calls", "length", "pause"):
+    parts = render_parts(_signed([block for given in reply.blocks for block in for_client(given, projection)]), out)
+    candidate: JsonObject = {"finishReason": render_finish(reply.finish), "index": 0}
+    if not parts and speaks(reply.finish):
         parts = [{"text": ""}]
     if parts:
         candidate = {"content": {"parts": parts, "role": "model"}, **candidate}
     body: JsonObject = {"candidates": [candidate]}
     if reply.usage is not None:
-        body["usageMetadata"] = _render_usage(reply.usage)
+        body["usageMetadata"] = render_usage(reply.usage)
     if reply.model:
         body["modelVersion"] = reply.model
     if reply.id:
@@ -206,7 +217,7 @@ def _render_at_home(reply: Reply, own: JsonObject, out: Spelling) -> JsonObject:
     return {**own, spelled(own, "candidates"): [first, *candidates[1:]]}
 
 
-def _for_client(block: Block, projection: Projection) -> list[Block]:
+def for_client(block: Block, projection: Projection) -> list[Block]:
     """What a client of this API can do with as it will: show it, run it, send it back."""
     if isinstance(block, Thinking) and block.origin.provider != API:
         # GEM-18: what another provider signed means nothing here; its text may be shown.
@@ -222,11 +233,25 @@ def _signed(blocks: list[Block]) -> list[Block]:
     at = next((at for at, block in enumerate(blocks) if isinstance(block, ToolCall) and block.kind != "hosted"), None)
     if at is None or (at and signs_the_next(blocks[at - 1])):
         return blocks
-    placeholder = Thinking(signature=PLACEHOLDER, origin=Origin(API, identity="absent"))
-    return [*blocks[:at], placeholder, *blocks[at:]]
+    return [*blocks[:at], first_signature(), *blocks[at:]]
 
 
-def _render_usage(usage: Usage) -> JsonObject:
+def first_signature() -> Thinking:
+    """What the first call of a reply is signed with that has no signature."""
+    return Thinking(signature=PLACEHOLDER, origin=Origin(API, identity="absent"))
+
+
+def render_finish(finish: Finish, cause: str | None = None) -> str:
+    """The reason; `cause` is that of the API itself, where it is one."""
+    return cause if cause in _FINISHES else _FINISH_REASONS[finish]
+
+
+def speaks(finish: Finish) -> bool:
+    """Whether a reply that ends so has content, be it empty."""
+    return finish in ("stop", "tool_calls", "length", "pause")
+
+
+def render_usage(usage: Usage) -> JsonObject:
     counts: JsonObject = {
         "promptTokenCount": usage.input,
         "candidatesTokenCount": max(0, usage.output - usage.reasoning),

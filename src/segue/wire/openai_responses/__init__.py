@@ -17,6 +17,8 @@ from segue.wire.openai_responses.plain import responses_lane
 from segue.wire.openai_responses.reply import parse_reply, render_reply
 from segue.wire.openai_responses.request import BODY_KEYS, ITEM_KEYS, parse_request, render_request
 from segue.wire.openai_responses.shared import JOINT, OPENAI, ResponsesDialect
+from segue.wire.openai_responses.stream import ResponsesReader, ResponsesRenderer
+from segue.wire.stream import StreamParser
 
 __all__ = ["OPENAI_RESPONSES", "demands", "make_wire"]
 
@@ -89,8 +91,8 @@ def make_wire(
         render_request=partial(render_request, dialect=dialect),
         parse_reply=partial(parse_reply, dialect=dialect),
         render_reply=partial(render_reply, dialect=dialect),
-        open_stream=None,
-        stream_renderer=None,
+        open_stream=lambda turn_key: StreamParser(ResponsesReader(turn_key, dialect)),
+        stream_renderer=lambda projection, model, asked: ResponsesRenderer(projection, dialect, model, asked),
         parse_error=parse_error,
         render_error=render_error,
         # What can't be one of the vendor's responses is not known to be gone on from.

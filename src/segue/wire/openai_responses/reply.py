@@ -17,7 +17,18 @@ from segue.wire.openai_responses.shared import ResponsesDialect, Spelling, made_
 from segue.wire.openai_responses.typed import TYPED
 from segue.wire.overlay import rewritten
 
-__all__ = ["parse_reply", "render_reply"]
+__all__ = [
+    "REPLY_KEYS",
+    "parse_reply",
+    "render_around",
+    "render_ending",
+    "render_item",
+    "render_part",
+    "render_reply",
+    "render_usage",
+    "response_id",
+    "status_of",
+]
 
 # OAI-RESP-23
 _REASONS: dict[str, Finish] = {"max_output_tokens": "length", "content_filter": "filter", "steered": "pause"}
@@ -36,7 +47,7 @@ _INCOMPLETE: dict[Finish, str] = {
 }
 # Each of these items is one call.
 _CALLS = frozenset({*FUNCTIONS, *TYPED, REQUEST, *(kind for kind, row in HOSTED.items() if not row.alone)})
-_REPLY_KEYS = frozenset({"id", "model", "output", "usage", "status", "incomplete_details", "error"})
+REPLY_KEYS = frozenset({"id", "model", "output", "usage", "status", "incomplete_details", "error"})
 
 
 # ------------------------------------------------------------------------------------------------------------------ in
@@ -105,30 +116,51 @@ def render_reply(reply: Reply, projection: Projection, dialect: ResponsesDialect
     home = out.home(reply.native)
     if home is not None and home.intact:
         return _render_at_home(reply, home.fragment, out)
+    body = {
+        **render_around(response_id(reply.id, dialect, *_said(reply)), reply.created, reply.model),
+        **render_ending(reply.finish),
+        "output": _render_output(reply, out),
+    }
+    if reply.usage is not None:
+        body["usage"] = render_usage(reply.usage)
+    if home is None:
+        return body
+    anew = {key: value for key, value in body.items() if key in REPLY_KEYS and (key in home.fragment or value)}
+    return rewritten(home.fragment, anew, REPLY_KEYS)
+
+
+def response_id(given: str | None, dialect: ResponsesDialect, *said: str) -> str:
     prefix = dialect.response_prefix
-    body: JsonObject = {
-        "id": reply.id if reply.id and reply.id.startswith(f"{prefix}_") else made_id(prefix, *_said(reply)),
+    return given if given and given.startswith(f"{prefix}_") else made_id(prefix, *said)
+
+
+def render_around(reply_id: str, created: int | None, model: str | None) -> JsonObject:
+    """What a response says beside what was said, in the order of the API; how it ended is left open."""
+    return {
+        "id": reply_id,
         "object": "response",
-        "created_at": reply.created or 0,
-        "status": _status(reply.finish),
-        "error": {"code": "server_error", "message": "the model's reply failed"} if reply.finish == "error" else None,
-        "incomplete_details": {"reason": _INCOMPLETE[reply.finish]} if reply.finish in _INCOMPLETE else None,
+        "created_at": created or 0,
+        "status": "in_progress",
+        "error": None,
+        "incomplete_details": None,
         "instructions": None,
         "metadata": {},
-        "model": reply.model or "",
-        "output": _render_output(reply, out),
+        "model": model or "",
+        "output": [],
         "parallel_tool_calls": True,
         "temperature": None,
         "tool_choice": "auto",
         "tools": [],
         "top_p": None,
     }
-    if reply.usage is not None:
-        body["usage"] = _render_usage(reply.usage)
-    if home is None:
-        return body
-    anew = {key: value for key, value in body.items() if key in _REPLY_KEYS and (key in home.fragment or value)}
-    return rewritten(home.fragment, anew, _REPLY_KEYS)
+
+
+def render_ending(finish: Finish, cause: str | None = None) -> JsonObject:
+    """How a response ended; `cause` is the reason in the API's own word, where it is one."""
+    error = {"code": "server_error", "message": "the model's reply failed"} if finish == "error" else None
+    reason = cause if cause in _REASONS else _INCOMPLETE.get(finish)
+    details = {"reason": reason} if finish in _INCOMPLETE else None
+    return {"status": status_of(finish), "error": error, "incomplete_details": details}
 
 
 def _render_at_home(reply: Reply, fragment: Mapping[str, Any], out: Spelling) -> JsonObject:
@@ -148,7 +180,7 @@ def _said(reply: Reply) -> list[str]:
     return [reply.id or "", reply.model or "", reply.text, reply.thinking, *(call.id for call in reply.calls)]
 
 
-def _status(finish: Finish) -> str:
+def status_of(finish: Finish) -> str:
     return "failed" if finish == "error" else "incomplete" if finish in _INCOMPLETE else "completed"
 
 
@@ -166,21 +198,23 @@ def _render_output(reply: Reply, out: Spelling) -> list[JsonObject]:
             items.append(_message(texts, made_id("msg", *seed, str(index)), state))
             texts = []
         else:
-            items += _render_item(block, made_id("", *seed, str(index)), state, out)
+            items += render_item(block, made_id("", *seed, str(index)), state, out)
     return items
 
 
 def _message(texts: Sequence[Text], item_id: str, state: str) -> JsonObject:
-    parts: list[JsonObject] = [
-        {"type": "refusal", "refusal": text.text}
-        if text.refusal
-        else {"type": "output_text", "text": text.text, "annotations": []}
-        for text in texts
-    ]
+    parts = [render_part(text) for text in texts]
     return {"id": item_id, "type": "message", "role": "assistant", "status": state, "content": parts}
 
 
-def _render_item(block: Block, suffix: str, state: str, out: Spelling) -> list[JsonObject]:
+def render_part(text: Text) -> JsonObject:
+    if text.refusal:
+        return {"type": "refusal", "refusal": text.text}
+    return {"type": "output_text", "text": text.text, "annotations": []}
+
+
+def render_item(block: Block, suffix: str, state: str, out: Spelling) -> list[JsonObject]:
+    """The items of a block that is no text, under ids with this suffix: none where a client can't be told."""
     home = out.home(block.native) is not None
     if isinstance(block, Thinking):
         summary = [{"type": "summary_text", "text": block.text}] if block.text else []
@@ -205,7 +239,7 @@ def _words(block: Block, out: Spelling) -> Text:
     return Text(str(item["content"]))
 
 
-def _render_usage(usage: Usage) -> JsonObject:
+def render_usage(usage: Usage) -> JsonObject:
     return {
         "input_tokens": usage.input,
         "input_tokens_details": {"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write},

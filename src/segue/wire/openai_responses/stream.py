@@ -1,0 +1,179 @@
+"""Streams of the Responses API: events of the API ⇄ events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import cast
+
+import msgspec
+
+from segue.canonical.blocks import Native, ToolCall
+from segue.canonical.jsontext import plain
+from segue.canonical.request import Reply
+from segue.wire.base import ApiError
+from segue.wire.fields import JsonObject, number_or_none, object_or_none, string_or_none
+from segue.wire.openai import parse_error
+from segue.wire.openai_responses.deltas import GrowingItems
+from segue.wire.openai_responses.growing import INPUTS, Family
+from segue.wire.openai_responses.reply import parse_reply
+from segue.wire.openai_responses.shared import ResponsesDialect
+from segue.wire.openai_responses.telling import ResponsesRenderer
+from segue.wire.stream import ENDED_EARLY, Reader, cut_off
+
+__all__ = ["ResponsesReader", "ResponsesRenderer"]
+
+_TEXT = Family("message", "content", "output_text")
+_REFUSAL = Family("message", "content", "refusal", "refusal")
+_REASONING = Family("reasoning", "content", "reasoning_text")
+_SUMMARY = Family("reasoning", "summary", "summary_text", numbered="summary_index")
+_PARTS: dict[object, Family] = {family.part: family for family in (_TEXT, _REFUSAL, _REASONING, _SUMMARY)}
+_GROWING = {
+    "output_text": _TEXT,
+    "refusal": _REFUSAL,
+    "reasoning_text": _REASONING,
+    "reasoning_summary_text": _SUMMARY,
+    # As they were called once.
+    "reasoning": _REASONING,
+    "reasoning_summary": _SUMMARY,
+}
+_DELTAS = {f"response.{name}.delta": family for name, family in _GROWING.items()}
+_INPUTS = {
+    "function_call_arguments": "function_call",
+    "custom_tool_call_input": "custom_tool_call",
+    "mcp_call_arguments": "mcp_call",
+    "code_interpreter_call_code": "code_interpreter_call",
+}
+_LIFECYCLE = ("created", "queued", "in_progress")
+_TERMINAL = frozenset(f"response.{state}" for state in ("completed", "done", "incomplete", "failed", "cancelled"))
+_FAILED = ("failed", "cancelled")
+
+
+class ResponsesReader(Reader):
+    """Events to events. What a terminal event holds is the response; without one it is what the items became."""
+
+    def __init__(self, turn_key: str, dialect: ResponsesDialect) -> None:
+        super().__init__(dialect.provider, turn_key)
+        self._dialect = dialect
+        self._items = GrowingItems(self, dialect)
+        self._around: JsonObject = {}
+        self._ended = False
+        self._read: dict[str, Callable[[JsonObject], None]] = self._readers()
+
+    def _readers(self) -> dict[str, Callable[[JsonObject], None]]:
+        items = self._items
+        readers: dict[str, Callable[[JsonObject], None]] = {
+            "response.output_item.added": items.add,
+            "response.output_item.done": items.done,
+            "response.output_text.annotation.added": partial(items.annotate, family=_TEXT),
+        }
+        for name, family in _GROWING.items():
+            readers[f"response.{name}.done"] = partial(items.text_done, family=family)
+        for name, listed in (("content_part", "content"), ("reasoning_summary_part", "summary")):
+            for state in ("added", "done"):
+                done = state == "done"
+                readers[f"response.{name}.{state}"] = partial(items.part, families=_PARTS, listed=listed, done=done)
+        for name, kind in _INPUTS.items():
+            readers[f"response.{name}.delta"] = partial(items.input_delta, kind=kind)
+            readers[f"response.{name}.done"] = partial(items.input_done, kind=kind, key=INPUTS.get(kind, "code"))
+        return readers
+
+    def read(self, payload: JsonObject, name: str | None) -> None:
+        kind = payload.get("type", name)
+        if not isinstance(kind, str):
+            self._read_around(payload, kind)
+            return
+        family = _DELTAS.get(kind)
+        reader = self._read.get(kind) if family is None else None
+        if not self.opened and (family or reader):
+            self._open({})
+        if family is not None:
+            if not self._ended:
+                self._items.delta(payload, family)
+            return
+        self._items.rest()
+        if self.halves and not kind.endswith(".delta"):
+            payload = plain(payload)
+        if reader is None:
+            self._read_around(payload, kind)
+        elif not self._ended:
+            reader(payload)
+
+    def _read_around(self, payload: JsonObject, kind: object) -> None:
+        """What is said of the response as a whole."""
+        response = object_or_none(payload.get("response"))
+        if self._ended:
+            return
+        if response is not None and isinstance(kind, str) and kind.startswith("response."):
+            if kind in _TERMINAL:
+                self._end(response, kind.removeprefix("response."))
+            elif kind.removeprefix("response.") in _LIFECYCLE:
+                self._open(response)
+        elif payload.get("object") == "response" or isinstance(payload.get("output"), list):
+            self._end(payload, None)
+        elif kind == "error" or payload.get("error"):
+            said = {key: value for key, value in payload.items() if value is not None and key != "type"}
+            self._fail(parse_error(0, said))
+
+    def _fail(self, error: ApiError) -> None:
+        self.failed = self.failed or error
+
+    def _open(self, response: JsonObject) -> None:
+        self._around.update({key: value for key, value in response.items() if value is not None})
+        model = string_or_none(self._around.get("model"))
+        self._items.model = model
+        self._items.stored = self._around.get("store") is not False
+        created = number_or_none(self._around.get("created_at"))
+        said = {key: value for key, value in response.items() if key not in ("output", "usage")}
+        self.open(
+            string_or_none(self._around.get("id")),
+            model,
+            None if created is None else int(created),
+            Native(self._dialect.name, said, intact=False),
+        )
+
+    def _end(self, response: JsonObject, state: str | None) -> None:
+        """The end, OAI-RESP-23; or a response that came at once."""
+        self._open(response)
+        self._around = {**self._around, **response}
+        if state is not None:
+            self._around.setdefault("status", "completed" if state == "done" else state)
+        status = self._around.get("status")
+        if status in _FAILED:
+            error = object_or_none(self._around.get("error"))
+            told = f"the response was {status}" if status == "cancelled" else "the response failed"
+            self._fail(parse_error(0, {"error": error}) if error else ApiError(0, told, kind=str(status)))
+        self._items.full = status == "incomplete"
+        output = response.get("output")
+        self._items.settle_all(cast("list[object]", output) if isinstance(output, list) else [])
+        self._ended = True
+
+    def finish(self) -> Reply:
+        if not self._ended and not self.done:
+            self._fail(ENDED_EARLY)
+        status = self._around.get("status")
+        whole = self.failed is None and status != "incomplete"
+        self._items.end_all(ended=whole)
+        if not self._ended:
+            self._around["status"] = "completed" if whole else "failed"
+        items = self._items.output()
+        body = {**self._around, "output": [item.fragment for item in items]}
+        reply = parse_reply(body, dialect=self._dialect)
+        told = iter([call for item in items for call in item.calls])
+        blocks = tuple(
+            _as_told(block, next(told, block)) if isinstance(block, ToolCall) else block for block in reply.blocks
+        )
+        reply = msgspec.structs.replace(reply, blocks=blocks)
+        if self.failed is not None:
+            reply = cut_off(reply, self.failed)
+        self.tell(reply.usage, reply.finish, reply.cause)
+        return reply
+
+
+def _as_told(parsed: ToolCall, told: ToolCall) -> ToolCall:
+    """A call of the response under the id that it was told with, and broken where it is."""
+    if told.broken:
+        return msgspec.structs.replace(
+            parsed, id=told.id, arguments=None, arguments_text=told.arguments_text, broken=True
+        )
+    return msgspec.structs.replace(parsed, id=told.id)
