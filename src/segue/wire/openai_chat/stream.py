@@ -40,7 +40,7 @@ from segue.wire.openai_chat.reply import (
     render_flat_error,
     render_usage,
 )
-from segue.wire.stream import ENDED_EARLY, Reader, StreamRenderer, cut_off
+from segue.wire.stream import ENDED_EARLY, InOrder, Reader, StreamRenderer, cut_off
 
 __all__ = ["ChatReader", "ChatRenderer"]
 
@@ -290,10 +290,11 @@ class ChatRenderer(StreamRenderer):
         self._refusals: set[int] = set()
         self._parted = self._spoken = False
         self._usage: Usage | None = None
+        self._order = InOrder()
 
     def render(self, events: Iterable[Event]) -> bytes:
         told: list[bytes] = []
-        for event in events:
+        for event in events if self._dialect.streamed_calls else self._order.sorted(events):
             if isinstance(event, TextDelta):
                 told.append(self._text(event))
             elif isinstance(event, InputDelta):
