@@ -132,7 +132,6 @@ def test_every_fragment_alone_keeps_its_characters(form: TextFormat):
 
 @every_format
 def test_declarations_and_results_say_what_they_are_given(form: TextFormat):
-
     schema = {
         "type": "object",
         "properties": {"city": {"type": "string", "description": "where"}},
