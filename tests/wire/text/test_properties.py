@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.wire.text.base import Found, TextFormat
+from segue.canonical.request import Tool
+from segue.wire.text.base import Answered, Found, TextFormat
 from segue.wire.text.scan import CallScanner, pieces_of
 from tests.budget import examples
 from tests.wire.text.formats import (
@@ -81,10 +82,10 @@ def test_words_are_passed_on_at_once_and_no_half_marker_is_shown(form: TextForma
     scanner = CallScanner(form, DECLARED)
     assert scanner.feed("Let me see.\n") == ["Let me see.\n"]
     shown = [piece for sign in call for piece in scanner.feed(sign)]
-    behind = scanner.feed("\nThere.") + scanner.close()
-    pieces = [piece for piece in shown + behind if not isinstance(piece, str) or piece.strip()]
-    assert [type(piece) for piece in pieces] in ([Found, str], [Found, *[str] * len("There.")])
-    assert as_written(pieces).strip() == f"{call}\nThere.".strip() or as_written(shown + behind) == f"{call}\nThere."
+    assert [piece for piece in shown if isinstance(piece, str)] == []
+    pieces = shown + scanner.feed("\nThere.") + scanner.close()
+    assert [type(piece) for piece in pieces] == [Found, str]
+    assert as_written(pieces) == f"{call}\nThere."
 
 
 @every_format
@@ -131,9 +132,6 @@ def test_every_fragment_alone_keeps_its_characters(form: TextFormat):
 
 @every_format
 def test_declarations_and_results_say_what_they_are_given(form: TextFormat):
-    from segue.canonical.request import Tool
-    from segue.wire.text.base import Answered
-
     schema = {
         "type": "object",
         "properties": {"city": {"type": "string", "description": "where"}},

@@ -1,0 +1,66 @@
+"""JSON as models write it: what is plainly meant is read, what could mean two things is not."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segue.wire.text.loose import JsonScan, NotReadableError, read_loose
+from tests.budget import examples
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": [1, 2,], }', {"a": [1, 2]}),
+        ("{'a': 'b \"c\" \\'d\\''}", {"a": "b \"c\" 'd'"}),
+        ('{"a": True, "b": None, "c": "True"}', {"a": True, "b": None, "c": "True"}),
+        ("{a: 1, b_2: 'x: y'}", {"a": 1, "b_2": "x: y"}),
+        ("(1, (2,))", [1, [2]]),
+        ('"a\n\tb"', "a\n\tb"),
+        (r'"\d \\d \x41 \u00e9 \/ \q"', r"\d \d A é / \q"),
+        (r"'\\'", "\\"),
+        ('"\\ud83d"', "\N{REPLACEMENT CHARACTER}"),
+    ],
+)
+def test_what_was_meant_is_read(text: str, value: object):
+    assert read_loose(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "{", '"a', "'a", '"a\\"', '{"a" 1}', "{1}", "a b", '{"a": 1} x', "[" * 600 + "]" * 600]
+)
+def test_what_means_nothing_is_refused(text: str):
+    with pytest.raises(NotReadableError):
+        read_loose(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [('{"a": "}"} x', 10), ("[{}, []] x", 8), ("{'a': '\\'}'} x", 12), (" {} {}", 3)],
+)
+def test_a_value_ends_where_its_brackets_do(text: str, end: int):
+    for size in (1, 2, 100):
+        scan = JsonScan()
+        places = ((start, scan.feed(text[start : start + size])) for start in range(0, len(text), size))
+        assert next(start + place for start, place in places if place is not None) == end
+        assert not scan.broken
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [('{"a": <', 6), ('{"a": \\', 6), ('{"a" "b"}', 5), ('{"a": 1 {', 8), ("{{", 1), ("}", 0), ('{"a": oh "', 9)],
+)
+def test_a_value_breaks_off_where_it_is_none_any_more(text: str, end: int):
+    scan = JsonScan("<")
+    assert (scan.feed(text), scan.broken) == (end, True)
+
+
+@examples(1)
+@given(st.text(alphabet="\"'\\ab{}[]:, \n(=)<TrueNone1.-", max_size=40))
+def test_any_text_is_read_or_refused(text: str):
+    with contextlib.suppress(NotReadableError):
+        read_loose(text)
