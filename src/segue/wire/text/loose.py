@@ -5,28 +5,24 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import msgspec
-
-from segue.canonical.jsontext import MAX_DEPTH, depth_of
+from segue.canonical.jsontext import MAX_DEPTH, depth_of, parse_argument_text
 
 __all__ = ["JsonScan", "NotReadableError", "read_loose"]
 
-_decode = msgspec.json.Decoder().decode
 _TOKEN = re.compile(
     r"""
-    (?P<double>"(?:[^"\\]|\\.)*")
-    | (?P<single>'(?:[^'\\]|\\.)*')
-    | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
-    | (?P<comma>,\s*(?=[}\]]))
+    (?P<string>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')
+    | (?P<unclosed>["'].*+)
+    | (?P<key>[A-Za-z_][A-Za-z0-9_]*+(?=\s*+:))
+    | (?P<word>[A-Za-z_][A-Za-z0-9_]*+)
+    | (?P<comma>,\s*+(?=[}\])]))
+    | (?P<bracket>[()])
     """,
     re.VERBOSE | re.DOTALL,
 )
 _WORDS = {"True": "true", "False": "false", "None": "null", "nan": "null", "NaN": "null", "undefined": "null"}
 _CONTROL = {ord(sign): f"\\u{ord(sign):04x}" for sign in map(chr, range(32))}
-_SIMPLE_ESCAPE = re.compile(r"\\([^\"\\/bfnrtu])", re.DOTALL)
-
-
-_QUOTE = re.compile(r'\\.|"', re.DOTALL)
+_INNER = re.compile(r'\\(?:x(?P<hex>[0-9a-fA-F]{2})|u[0-9a-fA-F]{4}|(?P<other>.))|"', re.DOTALL)
 
 
 class NotReadableError(ValueError):
@@ -38,45 +34,64 @@ def read_loose(text: str) -> Any:
     data = text.encode("utf-8", "replace")
     if len(data) > MAX_DEPTH and depth_of(data) > MAX_DEPTH:
         raise NotReadableError("nested too deep")
-    try:
-        return _decode(data)
-    except (msgspec.DecodeError, RecursionError):
-        pass
-    try:
-        return _decode(_TOKEN.sub(_strict, text).encode("utf-8", "replace"))
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise NotReadableError(str(error)) from None
+    for written in (text, _TOKEN.sub(_strict, text)):
+        value, exact = parse_argument_text(written)
+        if exact is None:
+            return value
+    raise NotReadableError("nothing is there" if not text.strip() else f"it begins with {text.strip()[:40]!r}")
 
 
 def _strict(found: re.Match[str]) -> str:
     match found.lastgroup:
         case "comma":
             return ""
+        case "key":
+            return f'"{found[0]}"'
         case "word":
             return _WORDS.get(found[0], found[0])
-        case "double":
-            return _SIMPLE_ESCAPE.sub(r"\1", found[0]).translate(_CONTROL)
+        case "bracket":
+            return "[" if found[0] == "(" else "]"
+        case "unclosed":
+            return found[0]
         case _:
-            inner = _QUOTE.sub(_requoted, found[0][1:-1])
-            return '"' + _SIMPLE_ESCAPE.sub(r"\1", inner).translate(_CONTROL) + '"'
+            return '"' + _INNER.sub(_escaped, found[0][1:-1]).translate(_CONTROL) + '"'
 
 
-def _requoted(found: re.Match[str]) -> str:
-    sign = found[0]
-    return '\\"' if sign == '"' else "'" if sign == "\\'" else sign
+def _escaped(found: re.Match[str]) -> str:
+    """What JSON knows stays; a back slash before anything else is one that was meant as such."""
+    if found[0] == '"':
+        return '\\"'
+    if code := found["hex"]:
+        return f"\\u00{code}"
+    other = found["other"]
+    if other is None or other in '"\\/bfnrt':
+        return found[0]
+    return other if other in "'\n" else f"\\\\{other}"
 
 
-_STRUCTURE = re.compile(r"[{}\[\]\"']")
-_IN_STRING = {quote: re.compile(rf"[^{quote}\\]*(?:\\.[^{quote}\\]*)*", re.DOTALL) for quote in "\"'"}
+_IN_STRING = {quote: re.compile(rf"[^{quote}\\]*+(?:\\.[^{quote}\\]*+)*+", re.DOTALL) for quote in "\"'"}
+# What may stand before a bracket or a quote inside a value. A word there, or another value, and it is no JSON any more.
+_BEFORE_JSON = {"{": "[,:", "[": "[,:", '"': "{[,:", "'": "{[,:"}
+_BEFORE_CALL = {"{": "[(,:=", "[": "[(,:=", '"': "{[(,:=", "'": "{[(,:="}
 
 
 class JsonScan:
-    """Where a JSON object or list ends that is told piece by piece; what stands in strings does not count."""
+    """Where a JSON object or list ends that is told piece by piece; what stands in strings does not count.
 
-    def __init__(self) -> None:
+    `stops` are signs that can't stand outside of its strings. With `calls` the value may hold `name(key=value)` too.
+    """
+
+    def __init__(self, stops: str = "", *, calls: bool = False) -> None:
         self._depth = 0
         self._quote = ""
         self._escaped = False
+        self._last = ""
+        self._stops = stops + "\\"
+        self._opening = "{[(" if calls else "{["
+        self._before = _BEFORE_CALL if calls else _BEFORE_JSON
+        self._structure = _structure(self._stops + ("()" if calls else ""))
+        self.broken = False
+        """Whether the place that `feed` gave is one where the value can't go on: no end, but before the sign there."""
 
     @property
     def begun(self) -> bool:
@@ -89,19 +104,32 @@ class JsonScan:
             if self._quote:
                 place = self._behind_string(text, place)
                 continue
-            found = _STRUCTURE.search(text, place)
+            found = self._structure.search(text, place)
+            between = text[place : None if found is None else found.start()].rstrip()
+            self._last = between[-1] if between else self._last
             if found is None:
                 return None
             place, sign = found.end(), found[0]
+            if self._breaks(sign):
+                self.broken = True
+                return found.start()
+            self._last = sign
             if sign in "\"'":
                 self._quote = sign
-            elif sign in "{[":
+            elif sign in self._opening:
                 self._depth += 1
             else:
                 self._depth -= 1
                 if self._depth <= 0:
                     return place
         return None
+
+    def _breaks(self, sign: str) -> bool:
+        if sign in self._stops:
+            return True
+        if not self._depth:
+            return sign in "}])"
+        return self._last not in self._before.get(sign, self._last)
 
     def _behind_string(self, text: str, place: int) -> int:
         if self._escaped:
@@ -114,3 +142,13 @@ class JsonScan:
             return stop + 1
         self._escaped = stop < len(text)
         return len(text)
+
+
+_structures: dict[str, re.Pattern[str]] = {}
+
+
+def _structure(more: str) -> re.Pattern[str]:
+    found = _structures.get(more)
+    if found is None:
+        found = _structures[more] = re.compile(rf"[{{}}\[\]\"'{re.escape(more)}]")
+    return found

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import re
 
-from segue.wire.text.base import Found, Match, Piece, Region, TextFormat
+from segue.wire.text.base import Found, Lost, Match, Piece, Region, TextFormat
 from segue.wire.text.typed import Declared
 
 __all__ = ["CallScanner", "Piece", "pieces_of"]
 
-_FENCES = ("```", "~~~")
+_FENCE = 3
+_RUN = {sign: re.compile(rf"{sign}*+") for sign in "`~"}
+_NO_RUN = ("", 0)
+# How often the text behind a call without an end is read anew once all of it is there. Each time may cost all of it.
+_ANEW = 16
 # What stands behind a call is looked at anew: so much of it at a time, and not all that there is.
 _SLICE = 4096
 
@@ -27,9 +31,14 @@ class CallScanner:
         self._candidate = re.compile(f"[{re.escape(signs)}`~]")
         self._rest = ""
         self._region: Region | None = None
-        self._fence = ""
-        self._before = "\n"
-        """The last character that was passed: what a line, and code, are told by."""
+        self._fence = _NO_RUN
+        self._run = _NO_RUN
+        """The back ticks or tildes that the text ends with so far."""
+        self._run_opens = False
+        self._before = ""
+        """The last character that was passed: what code is told by."""
+        self._blank = True
+        """Whether the line has nothing but blanks in it so far."""
 
     def feed(self, text: str) -> list[Piece]:
         if len(text) <= _SLICE:
@@ -40,11 +49,17 @@ class CallScanner:
     def close(self) -> list[Piece]:
         """What was held back. A call without an end is one only where nothing is missing of it but that."""
         pieces = self._read("", ended=True)
+        anew = 0
         while self._region is not None:
             closed = self._region.close()
             self._region = None
+            self._passed_region(closed.pieces)
             pieces += closed.pieces
-            pieces += self._read(closed.rest, ended=True)
+            anew += 1
+            if anew < _ANEW:
+                pieces += self._read(closed.rest, ended=True)
+            elif closed.rest:
+                pieces.append(Lost(closed.rest, "too many calls before it have no end"))
         return _merged(pieces)
 
     def _read(self, text: str, *, ended: bool) -> list[Piece]:
@@ -58,65 +73,88 @@ class CallScanner:
             if closed is None:
                 break
             self._region = None
+            self._passed_region(closed.pieces)
             pieces += closed.pieces
-            if closed.pieces and isinstance(closed.pieces[-1], Found):
-                self._before = " "
             text = closed.rest
         return _merged(pieces)
 
     def _words(self, text: str, pieces: list[Piece], *, ended: bool) -> str:
         """Passes on what is not a call. Behind it a region is open, and the text for it is given back."""
         self._rest = ""
-        place = passed = 0
+        place = self._behind_run(text, 0) if self._run[1] else 0
+        blank_from = 0
         while (found := self._candidate.search(text, place)) is not None:
             place = found.start()
+            blank = self._blank_before(text, blank_from, place)
+            blank_from = place
+            self._blank = blank
             before = text[place - 1] if place else self._before
-            if found[0] in "`~":
-                after = self._behind_fence(text, place, before, ended=ended)
-                if after is None:
-                    break
-                place = after
+            if found[0] in _RUN:
+                place = self._behind_run(text, place)
+                self._blank = False
+                blank_from = place
                 continue
-            match = "no" if self._fence or before == "`" else self._match(text, place, before, ended=ended)
+            match = "no" if self._fence[1] or before == "`" else self._match(text, place, ended=ended)
             if match == "perhaps":
                 break
             if match != "no":
-                self._pass(text[passed:place], pieces)
+                self._pass(text[:place], pieces)
                 self._region = match(self._declared)
                 return text[place:]
             place += 1
         else:
             place = len(text)
-        self._pass(text[passed:place], pieces)
+        self._blank = self._blank_before(text, blank_from, place)
+        self._pass(text[:place], pieces)
         self._rest = text[place:]
         return ""
 
-    def _match(self, text: str, place: int, before: str, *, ended: bool) -> Match:
+    def _match(self, text: str, place: int, *, ended: bool) -> Match:
         verdict: Match = "no"
         for opener in self._openers:
             if text[place] not in opener.first:
                 continue
-            match = opener.match(text, place, before == "\n", ended)
+            match = opener.match(text, place, self._blank, ended)
             if match == "perhaps":
                 verdict = match
             elif match != "no":
                 return match
         return verdict
 
-    def _behind_fence(self, text: str, place: int, before: str, *, ended: bool) -> int | None:
-        """The place behind a run of back ticks or tildes, which may open or close a fence; None if it may go on."""
-        sign = text[place]
-        stop = place
-        while stop < len(text) and text[stop] == sign:
-            stop += 1
-        if stop == len(text) and not ended and stop - place < len(_FENCES[0]) and before == "\n":
-            return None
-        if stop - place >= len(_FENCES[0]) and (before == "\n" or self._fence):
-            if not self._fence:
-                self._fence = sign
-            elif self._fence == sign:
-                self._fence = ""
+    def _blank_before(self, text: str, start: int, place: int) -> bool:
+        """Whether there is nothing but blanks in the line before a place; it was so, or not, at `start`."""
+        line = text.rfind("\n", start, place) + 1
+        blank = True if line else self._blank
+        return blank and not text[line or start : place].strip()
+
+    def _behind_run(self, text: str, place: int) -> int:
+        """The place behind a run of back ticks or tildes. Once it is whole it may open or close a fence."""
+        if not self._run[1]:
+            self._run = (text[place], 0)
+            self._run_opens = self._blank
+        sign, length = self._run
+        found = _RUN[sign].match(text, place)
+        stop = found.end() if found is not None else place
+        length += stop - place
+        if stop == len(text):
+            self._run = (sign, length)
+            return stop
+        if not self._fence[1]:
+            if length >= _FENCE and self._run_opens:
+                self._fence = (sign, length)
+        elif sign == self._fence[0] and length >= self._fence[1] and text[stop].isspace():
+            self._fence = _NO_RUN
+        self._run = _NO_RUN
         return stop
+
+    def _passed_region(self, found: list[Piece]) -> None:
+        last = found[-1] if found else ""
+        if isinstance(last, Found):
+            self._before, self._blank = " ", False
+            return
+        words = last if isinstance(last, str) else last.written
+        self._blank = self._blank_before(words, 0, len(words))
+        self._before = words[-1:] or self._before
 
     def _pass(self, words: str, pieces: list[Piece]) -> None:
         if words:

@@ -28,44 +28,98 @@ class Declared:
     def knows(self, name: str) -> bool:
         return self._schemas is None or name in self._schemas
 
+    def takes(self, name: str, key: str) -> bool:
+        """Whether a tool was declared with this parameter."""
+        return key in (object_or_none(self._schema(name).get("properties")) or {})
+
+    def lacks(self, name: str, arguments: Mapping[str, Any]) -> bool:
+        """Whether a parameter that the tool can't do without is missing."""
+        required = self._schema(name).get("required")
+        return isinstance(required, list) and any(key not in arguments for key in cast("list[object]", required))
+
     def argument(self, name: str, key: str, text: str) -> Any:
         """The value of an argument that was written as bare text."""
-        schema = (self._schemas or {}).get(name) or {}
-        properties = object_or_none(schema.get("properties")) or {}
-        found = object_or_none(properties.get(key))
+        schema = self._schema(name)
+        found = object_or_none((object_or_none(schema.get("properties")) or {}).get(key))
         if found is None:
-            return self._looks_like(text)
-        types = _types_of(found)
-        if "string" in types:
-            if types == frozenset({"string", "null"}) and text.strip() == "null":
-                return None
+            return _looks_like(text)
+        types = _types_of(found, schema)
+        if types == frozenset({"string"}):
             return text
+        if "string" in types:
+            value = _looks_like(text)
+            return value if _type_of(value) in types or (type(value) is int and "number" in types) else text
         try:
             return read_loose(text.strip())
         except NotReadableError:
             return text
 
-    def _looks_like(self, text: str) -> Any:
-        """A value of which nobody said what it is: JSON where it is JSON that no text would be."""
-        bare = text.strip()
-        value, exact = parse_argument_text(bare) if bare else (None, "")
-        return text if exact is not None or isinstance(value, str) else value
+    def _schema(self, name: str) -> Mapping[str, Any]:
+        return (self._schemas or {}).get(name) or {}
 
 
-def _types_of(schema: Mapping[str, Any], depth: int = 0) -> frozenset[str]:
+def _looks_like(text: str) -> Any:
+    """A value of which nobody said what it is: JSON where it is JSON that no text would be."""
+    bare = text.strip()
+    value, exact = parse_argument_text(bare) if bare else (None, "")
+    return text if exact is not None or isinstance(value, str) else value
+
+
+def _type_of(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int():
+            return "integer"
+        case float():
+            return "number"
+        case str():
+            return "string"
+        case list():
+            return "array"
+        case _:
+            return "object"
+
+
+def _types_of(schema: Mapping[str, Any], root: Mapping[str, Any]) -> frozenset[str]:
     """What a schema takes; nothing said means anything."""
-    kind = schema.get("type")
-    if isinstance(kind, str):
-        return frozenset({kind})
-    if isinstance(kind, list):
-        return frozenset(str(one) for one in cast("list[object]", kind))
-    values = schema.get("enum")
-    if isinstance(values, list):
-        return frozenset("string" if isinstance(value, str) else "number" for value in cast("list[object]", values))
-    found: frozenset[str] = frozenset()
-    for key in ("anyOf", "oneOf"):
-        options = schema.get(key)
-        if isinstance(options, list) and depth < 8:
-            for option in cast("list[object]", options):
-                found |= _types_of(object_or_none(option) or {}, depth + 1)
-    return found or _ANY
+    found: set[str] = set()
+    seen: set[int] = set()
+    waiting = [schema]
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        kind, values = one.get("type"), one.get("enum")
+        if isinstance(kind, str):
+            found.add(kind)
+        elif isinstance(kind, list):
+            found.update(str(name) for name in cast("list[object]", kind))
+        elif "const" in one:
+            found.add(_type_of(one["const"]))
+        elif isinstance(values, list):
+            found.update(_type_of(value) for value in cast("list[object]", values))
+        elif options := _options(one, root):
+            waiting += options
+        else:
+            return _ANY
+    return frozenset(found) or _ANY
+
+
+def _options(schema: Mapping[str, Any], root: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The schemas that one is made of."""
+    options: list[Mapping[str, Any]] = []
+    for key in ("anyOf", "oneOf", "allOf"):
+        listed = schema.get(key)
+        if isinstance(listed, list):
+            options += [object_or_none(option) or {} for option in cast("list[object]", listed)]
+    name = schema.get("$ref")
+    if isinstance(name, str) and name.startswith("#/"):
+        place: object = root
+        for step in name[2:].split("/"):
+            place = (object_or_none(place) or {}).get(step.replace("~1", "/").replace("~0", "~"))
+        options.append(object_or_none(place) or {})
+    return options

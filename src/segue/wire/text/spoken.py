@@ -1,0 +1,83 @@
+"""What several text formats share: a call told as a JSON object, and JSON as the templates of models write it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from segue.canonical.blocks import ToolCall
+from segue.canonical.jsontext import parse_argument_text
+from segue.canonical.request import Tool
+from segue.wire.fields import JsonObject, object_or_none
+from segue.wire.text.base import Found
+from segue.wire.text.loose import NotReadableError, read_loose
+
+__all__ = ["arguments_of", "calls_in", "function_of", "object_of_call", "spaced"]
+
+_BESIDE = frozenset({"name", "id", "type", "function"})
+
+
+def spaced(value: object, *, indent: int | None = None) -> str:
+    """JSON with a blank behind each comma and colon: what models read and wrote in training."""
+    return json.dumps(value, ensure_ascii=False, indent=indent)
+
+
+def function_of(tool: Tool) -> JsonObject:
+    """A declaration as chat templates are given it."""
+    parameters = tool.parameters or {"type": "object", "properties": {}}
+    function = {"name": tool.name, "description": tool.description or "", "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+def arguments_of(call: ToolCall) -> Any:
+    """The arguments of a call; text that is not valid JSON stays text."""
+    return call.arguments if call.arguments_text is None else call.arguments_text
+
+
+def object_of_call(call: ToolCall) -> JsonObject:
+    """The arguments of a call for formats that know nothing but named ones."""
+    arguments = arguments_of(call)
+    if call.arguments_text is not None:
+        return {"_raw": call.arguments_text} if call.arguments_text.strip() else {}
+    return cast("JsonObject", arguments) if isinstance(arguments, dict) else {"value": arguments}
+
+
+def calls_in(text: str) -> list[Found] | str:
+    """The calls that a JSON object, or a list of such, tells of; or why it tells of none."""
+    try:
+        value = read_loose(text)
+    except NotReadableError as error:
+        return f"not JSON: {error}"
+    listed = cast("list[object]", value) if isinstance(value, list) else [value]
+    found: list[Found] = []
+    for item in listed:
+        call = _call_in(object_or_none(item))
+        if isinstance(call, str):
+            return call
+        found.append(call)
+    return found or "no tool is named"
+
+
+def _call_in(value: JsonObject | None) -> Found | str:
+    if value is None:
+        return "no tool is named"
+    inner = object_or_none(value.get("function"))
+    told = value if inner is None else inner
+    name = told.get("name", told.get("function"))
+    if not isinstance(name, str) or not name:
+        return "no tool is named"
+    key = next((key for key in ("arguments", "parameters") if key in told), None)
+    if key is None and not told.keys() <= _BESIDE:
+        return "no arguments are told"
+    raw_id = value.get("id")
+    raw_id = raw_id if isinstance(raw_id, str) and raw_id else None
+    arguments = None if key is None else told[key]
+    if not isinstance(arguments, str):
+        return Found(name, {} if arguments is None else arguments, None, raw_id)
+    parsed, exact = parse_argument_text(arguments)
+    if exact is not None and exact.strip():
+        try:
+            parsed, exact = read_loose(exact), None
+        except NotReadableError:
+            parsed = None
+    return Found(name, parsed, exact, raw_id)
