@@ -2,84 +2,75 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from segue.canonical.blocks import ToolCall
-from segue.canonical.jsontext import write_text
-from segue.canonical.request import Tool
-from segue.wire.fields import JsonObject, object_or_none
-from segue.wire.text.base import Answered, Closed, Found, Lost, Piece, TextFormat, literal
-from segue.wire.text.loose import JsonScan, NotReadableError, read_loose
-from segue.wire.text.typed import Declared
+from msgspec.structs import replace
 
-__all__ = ["HERMES"]
+from segue.canonical.blocks import ToolCall
+from segue.canonical.request import Tool
+from segue.wire.text.base import Answered, Piece, TextFormat, literal
+from segue.wire.text.loose import JsonScan
+from segue.wire.text.reader import Reader, Reading
+from segue.wire.text.spoken import arguments_of, calls_in, function_of, spaced
+
+__all__ = ["HERMES", "tagged_objects"]
 
 _OPEN, _CLOSE = "<tool_call>", "</tool_call>"
+_TAGS = re.compile(f"(?<={_CLOSE})|{_OPEN}")
 
 
-class _Call:
-    """One call: an object, and the closing tag, which may be missing at the end of the text."""
+class _Calls(Reader):
+    """One call, or several, and the closing tag, which may be missing."""
 
-    def __init__(self, _declared: Declared) -> None:
-        self._text: list[str] = []
-        self._scan = JsonScan()
-        self._length = 0
-        self._end: int | None = None
-        self._skip = len(_OPEN)
-
-    def feed(self, text: str) -> Closed | None:
-        self._text.append(text)
-        start, self._skip = min(self._skip, len(text)), max(0, self._skip - len(text))
-        if self._end is None:
-            end = self._scan.feed(text, start)
-            self._end = None if end is None else self._length + end
-        self._length += len(text)
-        return None if self._end is None else self._closed("".join(self._text), self._end, ended=False)
-
-    def close(self) -> Closed:
-        text = "".join(self._text)
-        if self._end is None:
-            return Closed([Lost(text, "the call has no end")], "")
-        return self._closed(text, self._end, ended=True) or Closed([text], "")
-
-    def _closed(self, text: str, end: int, *, ended: bool) -> Closed | None:
-        behind = end
-        while behind < len(text) and text[behind].isspace():
-            behind += 1
-        if text.startswith(_CLOSE, behind):
-            behind += len(_CLOSE)
-        elif not ended and _CLOSE.startswith(text[behind:]):
-            return None
-        else:
-            behind = end
-        return Closed([_call_of(text[len(_OPEN) : end], text[:behind])], text[behind:])
+    def read(self) -> Reading[list[Piece]]:
+        self.take(len(_OPEN))
+        return (yield from tagged_objects(self, _CLOSE, _TAGS))
 
 
-def _call_of(inner: str, written: str) -> Piece:
-    try:
-        value = object_or_none(read_loose(inner.strip()))
-    except NotReadableError as error:
-        return Lost(written, f"not JSON: {error}")
-    name = None if value is None else value.get("name")
-    if value is None or not isinstance(name, str) or not name:
-        return Lost(written, "no tool is named")
-    arguments = value.get("arguments", value.get("parameters"))
-    if isinstance(arguments, str):
-        try:
-            arguments = read_loose(arguments)
-        except NotReadableError:
-            return Found(name, None, arguments, written=written)
-    return Found(name, {} if arguments is None else arguments, written=written)
+def tagged_objects(reader: Reader, closing: str, tags: re.Pattern[str]) -> Reading[list[Piece]]:
+    """Objects one behind the other, or a list of them, up to a closing tag. The opening one was taken."""
+    pieces: list[Piece] = []
+    while True:
+        yield from reader.space()
+        if not (yield from reader.ahead("{", "[")):
+            return [*pieces, reader.lost("no call follows the tag", tags)]
+        start = reader.mark
+        whole = yield from reader.json(JsonScan("<"))
+        text = reader.since(start)
+        if not whole:
+            yield from reader.one_of(closing)
+            return [*pieces, reader.lost("the call has no end", tags)]
+        behind = yield from _behind(reader, closing)
+        found = calls_in(text)
+        if isinstance(found, str):
+            return [*pieces, reader.lost(found, tags)]
+        pieces += [replace(found[0], written=reader.written()), *found[1:]]
+        if behind != "{":
+            return pieces
 
 
-def _declared(tool: Tool) -> JsonObject:
-    parameters = tool.parameters or {"type": "object", "properties": {}}
-    function = {"name": tool.name, "description": tool.description or "", "parameters": parameters}
-    return {"type": "function", "function": function}
+def _behind(reader: Reader, closing: str) -> Reading[str]:
+    """What stands behind an object: the closing tag, which is taken, or another object, or something else.
+
+    A brace too many before the tag is taken with it.
+    """
+    end = reader.mark
+    yield from reader.space()
+    found = yield from reader.ahead(closing, "{", "}")
+    if found == "}":
+        reader.take(1)
+        yield from reader.space()
+        found = yield from reader.ahead(closing)
+    if found == closing:
+        reader.take(len(closing))
+    else:
+        reader.give_back(end)
+    return found
 
 
 def _render_tools(tools: Sequence[Tool]) -> str:
-    listed = "\n".join(write_text(_declared(tool)) for tool in tools)
+    listed = "\n".join(spaced(function_of(tool)) for tool in tools)
     return (
         "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
         "You are provided with function signatures within <tools></tools> XML tags:\n"
@@ -91,8 +82,13 @@ def _render_tools(tools: Sequence[Tool]) -> str:
 
 
 def _render_calls(calls: Sequence[ToolCall]) -> str:
-    said = [write_text({"name": call.name, "arguments": call.arguments}) for call in calls]
-    return "\n".join(f"{_OPEN}\n{text}\n{_CLOSE}" for text in said)
+    """Tags in strings are written so that no reader, however simple, takes them for such."""
+    said = [spaced({"name": call.name, "arguments": arguments_of(call)}) for call in calls]
+    safe = [_TAG_IN_STRING.sub(r"\\u003c\1", text) for text in said]
+    return "\n".join(f"{_OPEN}\n{text}\n{_CLOSE}" for text in safe)
+
+
+_TAG_IN_STRING = re.compile(r"<(/?tool_call>)")
 
 
 def _render_results(results: Sequence[Answered]) -> str:
@@ -102,7 +98,7 @@ def _render_results(results: Sequence[Answered]) -> str:
 HERMES = TextFormat(
     name="hermes",
     title="Hermes, Qwen 2.5 and 3: JSON between tags",
-    openers=(literal(_OPEN, _Call),),
+    openers=(literal(_OPEN, _Calls),),
     markers=("<tool_call>\n{", "<tool_call>{"),
     render_tools=_render_tools,
     render_calls=_render_calls,

@@ -1,0 +1,10 @@
+"""The text formats. The readers, the tests and the docs iterate this list."""
+
+from __future__ import annotations
+
+from segue.wire.text.base import TextFormat
+from segue.wire.text.hermes import HERMES
+
+__all__ = ["FORMATS"]
+
+FORMATS: tuple[TextFormat, ...] = (HERMES,)
