@@ -13,37 +13,40 @@ from itertools import product
 from typing import TypeAlias
 
 from segue.canonical.blocks import ToolCall
-from segue.canonical.jsontext import write_text
 from segue.canonical.request import Tool
 from segue.wire.text.base import Answered, Lost, Piece, TextFormat
 from segue.wire.text.elements import Elements
-from segue.wire.text.said import declared_function, said_arguments
+from segue.wire.text.spoken import arguments_of, function_of, spaced
 from segue.wire.text.tape import Marks, Reading, Tape, broken, call_of, closers, opener, value
 from segue.wire.text.typed import Declared
 
 __all__ = ["DEEPSEEK_TEXT"]
 
-_CALLS, _CALLS_END = "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"
-_CALL, _CALL_END, _SEP = "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>", "<｜tool▁sep｜>"
-_OUTPUT, _OUTPUT_END = "<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"
+_BAR, _GAP = "\N{FULLWIDTH VERTICAL LINE}", "\N{LOWER ONE EIGHTH BLOCK}"
+_BARS = tuple(product((_BAR, "|"), repeat=2))
 
 
-def _spellings(token: str) -> list[str]:
+def _token(*words: str, gap: str = _GAP, bars: tuple[str, str] = _BARS[0]) -> str:
+    return f"<{bars[0]}tool{gap}{gap.join(words)}{bars[1]}>"
+
+
+_CALLS, _CALLS_END = _token("calls", "begin"), _token("calls", "end")
+_CALL, _CALL_END, _SEP = _token("call", "begin"), _token("call", "end"), _token("sep")
+_OUTPUT, _OUTPUT_END = _token("output", "begin"), _token("output", "end")
+
+
+def _spellings(*words: str) -> list[str]:
     """A special token as it is, and as copies of the models spell it out."""
-    inner = token.strip("<｜>")
-    return [
-        f"<{left}{inner.replace('▁', gap)}{right}>"
-        for left, right, gap in product("｜|", "｜|", ("▁", "_", "\\_", " ") if "▁" in inner else ("",))
-    ]
+    return [_token(*words, gap=gap, bars=bars) for bars, gap in product(_BARS, (_GAP, "_", "\\_", " "))]
 
 
 _MARKS = Marks(
     {
-        "section": [*_spellings(_CALLS), *_spellings("<｜tool▁calls｜>")],
-        "call": _spellings(_CALL),
-        "separator": _spellings(_SEP),
-        "call end": _spellings(_CALL_END),
-        "section end": _spellings(_CALLS_END),
+        "section": [*_spellings("calls", "begin"), *_spellings("calls")],
+        "call": _spellings("call", "begin"),
+        "separator": _spellings("sep"),
+        "call end": _spellings("call", "end"),
+        "section end": _spellings("calls", "end"),
     }
 )
 _OPENING, _BEGIN, _SEPARATOR = _MARKS.only("section", "call"), _MARKS.only("call"), _MARKS.only("separator")
@@ -79,7 +82,7 @@ def _read(tape: Tape, _declared: Declared) -> Reading[list[Piece]]:
     first, second = text[slice(*head)].strip(), text[slice(*name)].strip()
     said = text[slice(*place)].strip().removesuffix("```")
     if second and not said and first != "function" and not fenced:
-        first, second, said = first, "", second
+        second, said = "", second
     return [call_of(second or first, said, text[:end])]
 
 
@@ -104,9 +107,6 @@ def _behind_separator(tape: Tape) -> Reading[tuple[_Place, _Place | None, bool]]
     if (yield from tape.here(_MARKS)):
         return name, None, fenced
     return name, (yield from value(tape, _MARKS)), fenced
-
-
-_BARS = tuple(product("｜|", repeat=2))
 
 
 def _element(tag: str) -> list[str]:
@@ -135,7 +135,7 @@ _DSML = Elements(
 def _render_tools(tools: Sequence[Tool]) -> str:
     listed = "".join(
         f"### {tool.name}\nDescription: {tool.description or ''}\n\n"
-        f"Parameters: {write_text(declared_function(tool)['function']['parameters'])}\n\n"
+        f"Parameters: {spaced(function_of(tool)['function']['parameters'])}\n\n"
         for tool in tools
     )
     return (
@@ -150,7 +150,7 @@ def _render_tools(tools: Sequence[Tool]) -> str:
 
 
 def _render_calls(calls: Sequence[ToolCall]) -> str:
-    said = [f"{_CALL}{call.name}{_SEP}{said_arguments(call)}{_CALL_END}" for call in calls]
+    said = [f"{_CALL}{call.name}{_SEP}{spaced(arguments_of(call))}{_CALL_END}" for call in calls]
     return f"{_CALLS}{''.join(said)}{_CALLS_END}" if said else ""
 
 
@@ -162,7 +162,12 @@ DEEPSEEK_TEXT = TextFormat(
     name="deepseek-text",
     title="DeepSeek V3 to V4: special tokens and JSON, or elements",
     openers=(opener(_OPENING, _read), _DSML.opener),
-    markers=(*_spellings(_CALLS), *_spellings(_SEP), *_element("<DSMLinvoke "), *_element("<DSMLfunction_calls>")),
+    markers=(
+        *_spellings("calls", "begin"),
+        *_spellings("sep"),
+        *_element("<DSMLinvoke "),
+        *_element("<DSMLfunction_calls>"),
+    ),
     render_tools=_render_tools,
     render_calls=_render_calls,
     render_results=_render_results,

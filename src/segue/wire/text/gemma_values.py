@@ -6,14 +6,15 @@ takes as well.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from segue.canonical.jsontext import MAX_DEPTH, write_text
+from segue.canonical.jsontext import write_text
 from segue.wire.text.loose import NotReadableError, read_loose
 
-__all__ = ["QUOTE", "QUOTES", "read_value", "write_key", "write_value"]
+__all__ = ["QUOTE", "QUOTES", "in_order", "read_value", "write_key", "write_value"]
 
 QUOTE = '<|"|>'
 QUOTES = (QUOTE, "<escape>")
@@ -22,23 +23,43 @@ _PLAIN_KEY = re.compile(r"[\w.$-]+")
 _SPACE = re.compile(r"\s*+")
 _BARE = re.compile(r"[^,{}\[\]]*+")
 _KEY = re.compile(r"[^:,{}\[\]]++")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_WORDS = {"true": "true", "True": "true", "false": "false", "False": "false", "null": "null", "None": "null"}
 _JSON_STRING = re.compile(r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'", re.DOTALL)
 
 
 def write_value(value: Any) -> str:
     """A value as the models' template prints it: keys in order, and Python's word for null."""
-    match value:
-        case str():
-            return _string(value)
-        case bool():
-            return "true" if value else "false"
-        case Mapping():
-            items = cast("Mapping[str, Any]", value)
-            return "{" + ",".join(f"{write_key(key)}:{write_value(items[key])}" for key in in_order(items)) + "}"
-        case list() | tuple():
-            return "[" + ",".join(write_value(item) for item in cast("Sequence[Any]", value)) + "]"
-        case _:
-            return str(value)
+    said: list[str] = []
+    waiting: list[tuple[bool, Any]] = [(False, value)]
+    while waiting:
+        is_said, one = waiting.pop()
+        if is_said:
+            said.append(one)
+        elif isinstance(one, Mapping):
+            items = cast("Mapping[str, Any]", one)
+            said.append("{")
+            waiting.append((True, "}"))
+            waiting += reversed(
+                [part for key in in_order(items) for part in _item(f"{write_key(key)}:", items[key])][1:]
+            )
+        elif isinstance(one, list | tuple):
+            said.append("[")
+            waiting.append((True, "]"))
+            waiting += reversed([part for item in cast("Sequence[Any]", one) for part in _item("", item)][1:])
+        else:
+            said.append(_scalar(one))
+    return "".join(said)
+
+
+def _item(key: str, value: Any) -> tuple[tuple[bool, Any], ...]:
+    return (True, ","), (True, key), (False, value)
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _string(value) if isinstance(value, str) else str(value)
 
 
 def in_order(items: Mapping[str, Any]) -> list[str]:
@@ -56,101 +77,57 @@ def _string(text: str) -> str:
 
 
 def read_value(text: str) -> Any:
-    """The value that a text is; NotReadableError where it is none."""
-    reader = _Reader(text)
-    value = reader.value(0)
-    reader.space()
-    if reader.place != len(text):
-        raise NotReadableError(f"something follows at {reader.place}")
-    return value
+    """The value that a text is; NotReadableError where it is none. It is told as JSON and read as such."""
+    said: list[str] = []
+    inside: list[str] = []
+    key_next = False
+    place = _behind(_SPACE, text, 0)
+    while place < len(text):
+        sign = text[place]
+        if sign in "{[,":
+            inside += sign.strip(",")
+            key_next = inside[-1:] == ["{"]
+            told, place = sign, place + 1
+        elif sign in "}]":
+            del inside[-1:]
+            key_next = False
+            told, place = sign, place + 1
+        elif key_next:
+            key, _, place = _word(text, place, _KEY)
+            place = _behind(_SPACE, text, place)
+            if not text.startswith(":", place):
+                raise NotReadableError(f"a colon was expected at {place}")
+            told, place, key_next = f"{json.dumps(key)}:", place + 1, False
+        else:
+            word, is_string, place = _word(text, place, _BARE)
+            told = json.dumps(word) if is_string else _bare(word)
+        said.append(told)
+        place = _behind(_SPACE, text, place)
+    return read_loose("".join(said))
 
 
-class _Reader:
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self.place = 0
+def _behind(pattern: re.Pattern[str], text: str, place: int) -> int:
+    found = pattern.match(text, place)
+    return place if found is None else found.end()
 
-    def space(self) -> None:
-        found = _SPACE.match(self._text, self.place)
-        self.place = self.place if found is None else found.end()
 
-    def value(self, depth: int) -> Any:
-        if depth > MAX_DEPTH:
-            raise NotReadableError("nested too deep")
-        self.space()
-        if self._took("{"):
-            return self._object(depth)
-        if self._took("["):
-            return self._list(depth)
-        string = self._string()
-        return self._bare() if string is None else string
+def _word(text: str, place: int, bare: re.Pattern[str]) -> tuple[str, bool, int]:
+    """The string, or the bare word, that stands here; which of them it is; and the place behind it."""
+    for quote in QUOTES:
+        if text.startswith(quote, place):
+            end = text.find(quote, place + len(quote))
+            if end < 0:
+                raise NotReadableError("a string has no end")
+            return text[place + len(quote) : end], True, end + len(quote)
+    found = _JSON_STRING.match(text, place)
+    if found is not None:
+        return cast("str", read_loose(found[0])), True, found.end()
+    end = _behind(bare, text, place)
+    if end == place:
+        raise NotReadableError(f"a key or a value was expected at {place}")
+    return text[place:end].strip(), False, end
 
-    def _took(self, sign: str) -> bool:
-        if not self._text.startswith(sign, self.place):
-            return False
-        self.place += len(sign)
-        return True
 
-    def _object(self, depth: int) -> dict[str, Any]:
-        items: dict[str, Any] = {}
-        self.space()
-        while not self._took("}"):
-            key = self._key()
-            items[key] = self.value(depth + 1)
-            self._next("}")
-        return items
-
-    def _list(self, depth: int) -> list[Any]:
-        items: list[Any] = []
-        self.space()
-        while not self._took("]"):
-            items.append(self.value(depth + 1))
-            self._next("]")
-        return items
-
-    def _next(self, end: str) -> None:
-        """Past a comma; the end that may stand here instead is left."""
-        self.space()
-        if not self._took(",") and not self._text.startswith(end, self.place):
-            raise NotReadableError(f"a comma or {end} was expected at {self.place}")
-        self.space()
-
-    def _key(self) -> str:
-        key = self._string()
-        if key is None:
-            found = _KEY.match(self._text, self.place)
-            key = "" if found is None else found[0].strip()
-            self.place = self.place if found is None else found.end()
-            if not key:
-                raise NotReadableError(f"a key was expected at {self.place}")
-        self.space()
-        if not self._took(":"):
-            raise NotReadableError(f"a colon was expected at {self.place}")
-        return key
-
-    def _string(self) -> str | None:
-        for quote in QUOTES:
-            if self._took(quote):
-                start, end = self.place, self._text.find(quote, self.place)
-                if end < 0:
-                    raise NotReadableError("a string has no end")
-                self.place = end + len(quote)
-                return self._text[start:end]
-        found = _JSON_STRING.match(self._text, self.place)
-        if found is None:
-            return None
-        self.place = found.end()
-        return cast("str", read_loose(found[0]))
-
-    def _bare(self) -> Any:
-        """A number or a word; any other text without quotes is a string."""
-        found = _BARE.match(self._text, self.place)
-        bare = "" if found is None else found[0].strip()
-        if found is None or not bare:
-            raise NotReadableError(f"a value was expected at {self.place}")
-        self.place = found.end()
-        try:
-            value = read_loose(bare)
-        except NotReadableError:
-            return bare
-        return value
+def _bare(word: str) -> str:
+    """A number or a word of JSON or Python; any other text without quotes is a string."""
+    return word if _NUMBER.fullmatch(word) else _WORDS.get(word) or json.dumps(word)

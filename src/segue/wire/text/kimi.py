@@ -12,11 +12,10 @@ from html import unescape
 from urllib.parse import quote
 
 from segue.canonical.blocks import ToolCall
-from segue.canonical.jsontext import write_text
 from segue.canonical.request import Tool
 from segue.wire.text.base import Answered, Lost, Piece, TextFormat
 from segue.wire.text.elements import Elements
-from segue.wire.text.said import declared_function, said_arguments
+from segue.wire.text.spoken import arguments_of, function_of, spaced
 from segue.wire.text.tape import Marks, Reading, Tape, broken, call_of, closers, opener, value
 from segue.wire.text.typed import Declared
 
@@ -107,7 +106,7 @@ _K3 = Elements(
 
 
 def _render_tools(tools: Sequence[Tool]) -> str:
-    listed = write_text([declared_function(tool) for tool in tools])
+    listed = spaced([function_of(tool) for tool in tools])
     return (
         "# Tools\n\nThese are the tools you may call, described in JSON Schema:\n\n"
         f"{listed}\n\n"
@@ -121,7 +120,7 @@ def _render_tools(tools: Sequence[Tool]) -> str:
 def _render_calls(calls: Sequence[ToolCall]) -> str:
     if not calls:
         return ""
-    said = [f"{_BEGIN}{_spelled_id(one.name, one.id)}{_ARGUMENTS}{said_arguments(one)}{_END}" for one in calls]
+    said = [f"{_BEGIN}{_spelled_id(one.name, one.id)}{_ARGUMENTS}{spaced(arguments_of(one))}{_END}" for one in calls]
     return f"{_SECTION}{''.join(said)}{_SECTION_END}"
 
 

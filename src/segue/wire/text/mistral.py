@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from segue.canonical.blocks import ToolCall
-from segue.canonical.jsontext import write_text
 from segue.canonical.request import Tool
 from segue.wire.fields import object_or_none, string_or_none
 from segue.wire.text.base import Answered, Lost, Piece, TextFormat
 from segue.wire.text.loose import NotReadableError, read_loose
-from segue.wire.text.said import declared_function, said_arguments
+from segue.wire.text.spoken import arguments_of, function_of, spaced
 from segue.wire.text.tape import Marks, Reading, Tape, broken, call_of, call_with, opener, value
 from segue.wire.text.typed import Declared
 
@@ -92,11 +91,11 @@ def _call_of(text: str, written: str) -> Piece:
 
 
 def _render_tools(tools: Sequence[Tool]) -> str:
-    return f"[AVAILABLE_TOOLS]{write_text([declared_function(tool) for tool in tools])}[/AVAILABLE_TOOLS]"
+    return f"[AVAILABLE_TOOLS]{spaced([function_of(tool) for tool in tools])}[/AVAILABLE_TOOLS]"
 
 
 def _render_calls(calls: Sequence[ToolCall]) -> str:
-    return "".join(f"{_CALLS}{call.name}{_ARGUMENTS}{said_arguments(call)}" for call in calls)
+    return "".join(f"{_CALLS}{call.name}{_ARGUMENTS}{spaced(arguments_of(call))}" for call in calls)
 
 
 def _render_results(results: Sequence[Answered]) -> str:
