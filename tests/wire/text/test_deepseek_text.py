@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 
@@ -152,6 +154,11 @@ LOST = {
         ['<｜DSML｜invoke name="get">words</｜DSML｜invoke>'],
         ["put"],
     ),
+    "V3.2, JSON without an end": (
+        '<｜DSML｜invoke name="get">{"a": </｜DSML｜invoke>' + dsml("put"),
+        ['<｜DSML｜invoke name="get">{"a": </｜DSML｜invoke>'],
+        ["put"],
+    ),
     "V3.2, no name": ('<｜DSML｜invoke id="get"></｜DSML｜invoke>', ['<｜DSML｜invoke id="get"></｜DSML｜invoke>'], []),
     "V3.2, an empty section": (
         "<｜DSML｜function_calls>\n</｜DSML｜function_calls>",
@@ -179,6 +186,13 @@ def test_a_parameter_that_does_not_say_its_type_is_what_the_tool_declares() -> N
         ("get", {"n": 10}),
         ("get", {"o": 10}),
     ]
+
+
+def test_a_call_that_was_cut_off_before_what_it_needs_is_none() -> None:
+    text = dsml("get", ("a", "true", "x")).partition("</｜DSML｜invoke>")[0]
+    required: dict[str, Any] = {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a", "b"]}
+    assert calls(read(text, DEEPSEEK_TEXT, Declared([Tool("get", parameters={**required, "required": ["a"]})])))
+    assert lost(read(text, DEEPSEEK_TEXT, Declared([Tool("get", parameters=required)]))) == [text]
 
 
 @given(CALLS)

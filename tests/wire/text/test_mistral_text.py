@@ -66,10 +66,10 @@ def test_calls_are_read_and_all_else_are_words(case: str) -> None:
 
 
 LOST = {
-    "v3, the second cut off": (f'{T}[{{"name": "get", "arguments": {{}}}}, {{"name": "pu', [', {"name": "pu'], ["get"]),
+    "v3, the second cut off": (f'{T}[{{"name": "get", "arguments": {{}}}}, {{"name": "pu', ['{"name": "pu'], ["get"]),
     "v3, one without a name": (
         f'{T}[{{"arguments": {{}}}}, {{"name": "put", "arguments": {{}}}}]',
-        [f'{T}[{{"arguments": {{}}}}'],
+        [f'{T}[{{"arguments": {{}}}}, '],
         ["put"],
     ),
     "v3, no calls": (f"{T}[] x", [f"{T}[]"], []),

@@ -10,20 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import TypeAlias
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.base import Answered, Lost, Piece, TextFormat
+from segue.wire.text.base import Answered, Piece, TextFormat
 from segue.wire.text.elements import Elements
+from segue.wire.text.marks import MarkedReader, Marks, call_of, opener
+from segue.wire.text.reader import Reading
 from segue.wire.text.spoken import arguments_of, function_of, spaced
-from segue.wire.text.tape import Marks, Reading, Tape, broken, call_of, closers, opener, value
-from segue.wire.text.typed import Declared
 
 __all__ = ["DEEPSEEK_TEXT"]
 
 _BAR, _GAP = "\N{FULLWIDTH VERTICAL LINE}", "\N{LOWER ONE EIGHTH BLOCK}"
-_BARS = tuple(product((_BAR, "|"), repeat=2))
+_BARS = tuple((left, right) for left in (_BAR, "|") for right in (_BAR, "|"))
 
 
 def _token(*words: str, gap: str = _GAP, bars: tuple[str, str] = _BARS[0]) -> str:
@@ -57,56 +56,53 @@ _NAME_ENDS = _MARKS.joined({"line": "\n", "fence": "```", "object": "{"})
 _LONGEST_NAME = 256
 
 
-def _read(tape: Tape, _declared: Declared) -> Reading[list[Piece]]:
-    kind = yield from tape.take(_OPENING)
-    opened = tape.at
-    if kind == "section":
-        yield from tape.space()
-        if (yield from tape.take(_SECTION_ENDS)):
-            return [Lost(tape.whole()[: tape.at], "no call follows")]
-        kind = yield from tape.take(_BEGIN)
-        opened = tape.at if kind else opened
-    begun = tape.at
-    mark = yield from tape.find(_MARKS, _LONGEST_NAME)
-    # R1 leaves out what begins the first call of a section.
-    if not mark or (not kind and mark != "separator"):
-        return [Lost(tape.whole()[:opened], "no call follows")]
-    head = begun, tape.at
-    if not (yield from tape.take(_SEPARATOR)):
-        return (yield from broken(tape, _CLOSING, "no arguments follow"))
-    name, place, fenced = yield from _behind_separator(tape)
-    if place is None:
-        return (yield from broken(tape, _CLOSING, "the arguments have no end"))
-    end = yield from closers(tape, *([_FENCE_END] if fenced else []), _ENDS, _SECTION_ENDS)
-    text = tape.whole()
-    first, second = text[slice(*head)].strip(), text[slice(*name)].strip()
-    said = text[slice(*place)].strip().removesuffix("```")
-    if second and not said and first != "function" and not fenced:
-        second, said = "", second
-    return [call_of(second or first, said, text[:end])]
+class _Call(MarkedReader):
+    """One call with a separator, and the section's tokens if they stand before or behind it."""
 
+    def read(self) -> Reading[list[Piece]]:
+        kind = yield from self.past(_OPENING)
+        start = self.mark
+        if kind == "section":
+            yield from self.space()
+            if (yield from self.past(_SECTION_ENDS)):
+                return (yield from self.broken("no call follows"))
+            kind = yield from self.past(_BEGIN)
+            start = self.mark if kind else start
+        mark = yield from self.find(_MARKS, _LONGEST_NAME)
+        # R1 leaves out what begins the first call of a section.
+        if not mark or (not kind and mark != "separator"):
+            self.give_back(start)
+            return (yield from self.broken("no call follows"))
+        name = self.since(start).strip()
+        if not (yield from self.past(_SEPARATOR)):
+            return (yield from self.broken("no arguments follow", _CLOSING))
+        second = (yield from self._second_name()).strip()
+        fenced = yield from self.past(_FENCE)
+        text = yield from self._arguments(fenced=bool(fenced))
+        if text is None:
+            return (yield from self.broken("the arguments have no end", _CLOSING))
+        yield from self.closers(*([_FENCE_END] if fenced else []), _ENDS, _SECTION_ENDS)
+        if second and not text and not fenced and name != "function":
+            second, text = "", second
+        return [call_of(second or name, text.strip().removesuffix("```"), self.written())]
 
-_Place: TypeAlias = tuple[int, int]
+    def _second_name(self) -> Reading[str]:
+        """Up to V3 the name stands here, and before the separator a word for what it is."""
+        yield from self.space()
+        if (yield from self.sign()) in ("{", "[", '"', "`") or (yield from self.here(_MARKS)):
+            return ""
+        start = self.mark
+        if not (yield from self.find(_NAME_ENDS, _LONGEST_NAME)):
+            return ""
+        name = self.since(start)
+        yield from self.space()
+        return name
 
-
-def _behind_separator(tape: Tape) -> Reading[tuple[_Place, _Place | None, bool]]:
-    """Where a name stands and where the arguments do, None if they have no end; and whether they are in a fence."""
-    yield from tape.space()
-    start = tape.at
-    sign = yield from tape.sign()
-    name = start, start
-    if sign not in ("{", "[", '"', "`") and not (yield from tape.here(_MARKS)):
-        if not (yield from tape.find(_NAME_ENDS, _LONGEST_NAME)):
-            return name, None, False
-        name = start, tape.at
-        yield from tape.space()
-    fenced = bool((yield from tape.take(_FENCE)))
-    yield from tape.space()
-    if (yield from tape.here(_FENCE_END if fenced else _CLOSING)):
-        return name, (tape.at, tape.at), fenced
-    if (yield from tape.here(_MARKS)):
-        return name, None, fenced
-    return name, (yield from value(tape, _MARKS)), fenced
+    def _arguments(self, *, fenced: bool) -> Reading[str | None]:
+        yield from self.space()
+        if (yield from self.here(_FENCE_END if fenced else _CLOSING)):
+            return ""
+        return (yield from self.value(_MARKS)) or None
 
 
 def _element(tag: str) -> list[str]:
@@ -161,7 +157,7 @@ def _render_results(results: Sequence[Answered]) -> str:
 DEEPSEEK_TEXT = TextFormat(
     name="deepseek-text",
     title="DeepSeek V3 to V4: special tokens and JSON, or elements",
-    openers=(opener(_OPENING, _read), _DSML.opener),
+    openers=(opener(_OPENING, _Call), _DSML.opener),
     markers=(
         *_spellings("calls", "begin"),
         *_spellings("sep"),

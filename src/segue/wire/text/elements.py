@@ -7,27 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
-
-from msgspec import Struct
 
 from segue.wire.text.base import Found, Lost, Opener, Piece
 from segue.wire.text.loose import NotReadableError, read_loose
-from segue.wire.text.tape import Marks, Reading, Tape, broken, call_of, closers, opener, value
+from segue.wire.text.marks import MarkedReader, Marks, call_of, opener
+from segue.wire.text.reader import Reading
 from segue.wire.text.typed import Declared
 
 __all__ = ["Elements"]
 
 _LONGEST_TAG = 1024
 _ATTRIBUTE = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
-
-
-class _Call(Struct):
-    """The places of a call's parts; they are cut out at the end, all at once."""
-
-    tag: tuple[int, int]
-    parameters: list[tuple[tuple[int, int], tuple[int, int]]]
-    json: tuple[int, int] | None = None
 
 
 class Elements:
@@ -48,120 +40,142 @@ class Elements:
         is_text: Callable[[Mapping[str, str]], bool | None],
         attribute: Callable[[str], str] = str,
     ) -> None:
-        self._tag_marks, kinds = marks, [kind for kind in marks.kinds if kind != "tag end"]
-        self._marks = marks.only(*kinds)
-        self._opening = marks.only("section", "call")
-        self._call, self._call_end = marks.only("call"), marks.only("call end")
-        self._section_end, self._json_end = marks.only("section end"), marks.only("json end")
-        self._around_value = marks.only("parameter", "parameter end", "call")
-        self._around_call = marks.only("call", "call end")
-        self._name, self._key = name, key
+        self.in_tag, self.marks = marks, marks.but("tag end")
+        self.opening, self.call = marks.only("section", "call"), marks.only("call")
+        self.call_end, self.section_end = marks.only("call end"), marks.only("section end")
+        self.json_end = marks.only("json end")
+        self.around_value = marks.only("parameter", "parameter end", "call")
+        self.around_call = marks.only("call", "call end")
+        self.name, self.key = name, key
         self._is_text, self._attribute = is_text, attribute
 
     @property
     def opener(self) -> Opener:
-        return opener(self._opening, self._read)
+        return opener(self.opening, partial(_Call, self))
 
-    def _read(self, tape: Tape, declared: Declared) -> Reading[list[Piece]]:
-        """One call, with the section's tag if that stands before or behind it."""
-        if (yield from tape.take(self._opening)) == "section":
-            behind = tape.at
-            yield from tape.space()
-            if not (yield from tape.take(self._call)):
-                behind = tape.at if (yield from tape.take(self._section_end)) else behind
-                return [Lost(tape.whole()[:behind], "no call follows")]
-        behind = tape.at
-        tag = yield from self._tag(tape)
-        if tag is None:
-            return [Lost(tape.whole()[:behind], "the call's tag has no end")]
-        call = _Call(tag, [])
-        why = yield from self._parts(tape, call)
-        if isinstance(why, list):
-            return why
-        if why:
-            yield from tape.find(self._around_call)
-            return (yield from broken(tape, self._call_end, why))
-        end = yield from closers(tape, self._call_end, self._section_end)
-        text = tape.whole()
-        if tape.ended and self._marks.may_begin(tape.text, tape.place):
-            end = len(text)
-        return [self._call_of(call, text, text[:end], declared)]
-
-    def _parts(self, tape: Tape, call: _Call) -> Reading[str | list[Piece]]:
-        """Past all that the call holds: nothing, or why it is broken, or what is there instead of a call."""
-        while True:
-            yield from tape.space()
-            mark = yield from tape.here(self._marks)
-            if mark == "parameter":
-                yield from tape.take(self._marks)
-                tag = yield from self._tag(tape)
-                if tag is None:
-                    return "a parameter's tag has no end"
-                start = tape.at
-                lost = yield from self._to_value_end(tape)
-                if lost is not None:
-                    return lost
-                call.parameters.append((tag, (start, tape.at)))
-                yield from tape.take(self._around_value)
-            elif mark == "json" or (not mark and not call.parameters and (yield from tape.sign()) == "{"):
-                if mark and ((yield from tape.take(self._marks)), (yield from self._tag(tape)))[1] is None:
-                    return "a tag has no end"
-                call.json = yield from value(tape, self._marks)
-                if call.json is None:
-                    return "the arguments have no end"
-                if mark:
-                    yield from closers(tape, self._json_end)
-            elif mark in ("call end", "section end"):
-                return ""
-            else:
-                nothing_else = tape.place == len(tape.text) or self._marks.may_begin(tape.text, tape.place)
-                is_whole = tape.ended and nothing_else and (call.parameters or call.json)
-                return "" if is_whole else "the call has no end"
-
-    def _tag(self, tape: Tape) -> Reading[tuple[int, int] | None]:
-        """Past the end of a tag whose beginning is passed: where its attributes stand."""
-        start = tape.at
-        if (yield from tape.find(self._tag_marks, _LONGEST_TAG)) != "tag end":
-            return None
-        end = tape.at
-        yield from tape.take(self._tag_marks)
-        return start, end
-
-    def _to_value_end(self, tape: Tape) -> Reading[list[Piece] | str | None]:
-        """To the tag that ends a value. Without it, what is lost goes up to the last call that began meanwhile."""
-        last_call = None
-        while (mark := (yield from tape.find(self._around_value))) == "call":
-            last_call = tape.at
-            yield from tape.take(self._around_value)
-        if mark == "parameter end":
-            return None
-        why = "a parameter has no end"
-        return why if last_call is None else [Lost(tape.whole()[:last_call], why)]
-
-    def _call_of(self, call: _Call, text: str, written: str, declared: Declared) -> Piece:
-        name = self._attributes(text[slice(*call.tag)]).get(self._name, "").strip()
-        if call.json is not None:
-            return call_of(name, text[slice(*call.json)], written)
-        if not name:
-            return Lost(written, "no tool is named")
-        arguments: dict[str, Any] = {}
-        for tag, place in call.parameters:
-            attributes = self._attributes(text[slice(*tag)])
-            key = attributes.get(self._key)
-            if key is None:
-                return Lost(written, "a parameter has no name")
-            arguments[key] = self._value_of(name, key, text[slice(*place)], self._is_text(attributes), declared)
-        return Found(name, arguments, written=written)
-
-    def _attributes(self, tag: str) -> dict[str, str]:
+    def attributes(self, tag: str) -> dict[str, str]:
         return {found[1]: self._attribute(found[2] or found[3] or "") for found in _ATTRIBUTE.finditer(tag)}
 
-    def _value_of(self, name: str, key: str, text: str, is_text: bool | None, declared: Declared) -> Any:
+    def value_of(self, name: str, tag: Mapping[str, str], text: str, declared: Declared) -> Any:
+        is_text = self._is_text(tag)
         if is_text is None:
-            return declared.argument(name, key, text)
+            return declared.argument(name, tag[self.key], text)
         if is_text:
             return text
         try:
             return read_loose(text.strip())
         except NotReadableError:
             return text
+
+
+class _Call(MarkedReader):
+    """One call, with the section's tags if they stand before or behind it."""
+
+    def __init__(self, form: Elements, declared: Declared) -> None:
+        super().__init__(declared)
+        self._form = form
+        self._parameters: list[tuple[dict[str, str], str]] = []
+        self._json: str | None = None
+
+    def read(self) -> Reading[list[Piece]]:
+        form = self._form
+        if (yield from self.past(form.opening)) == "section":
+            opened = self.mark
+            yield from self.space()
+            if not (yield from self.past(form.call)):
+                if not (yield from self.past(form.section_end)):
+                    self.give_back(opened)
+                return (yield from self.broken("no call follows"))
+        opened = self.mark
+        tag = yield from self._tag()
+        if tag is None:
+            self.give_back(opened)
+            return (yield from self.broken("the call's tag has no end"))
+        why, is_at_next = yield from self._parts()
+        if why:
+            if not is_at_next:
+                yield from self.find(form.around_call)
+            return (yield from self.broken(why, form.call_end))
+        is_closed = yield from self.here(form.marks)
+        yield from self.closers(form.call_end, form.section_end)
+        if self.ended and form.marks.may_begin(self._text, self._at):
+            self.take(len(self._text) - self._at)
+        call = self._call_of(tag.get(form.name, "").strip(), self.written())
+        if not is_closed and isinstance(call, Found) and self.declared.lacks(call.name, call.arguments):
+            return [Lost(call.written, "the call has no end")]
+        return [call]
+
+    def _parts(self) -> Reading[tuple[str, bool]]:
+        """Takes all that the call holds: why it is broken, if it is, and whether the next call begins here then."""
+        marks = self._form.marks
+        while True:
+            yield from self.space()
+            mark = yield from self.here(marks)
+            if mark == "parameter":
+                yield from self.past(marks)
+                tag = yield from self._tag()
+                if tag is None:
+                    return "a parameter's tag has no end", False
+                value, is_at_next = yield from self._value()
+                if value is None:
+                    return "a parameter has no end", is_at_next
+                self._parameters.append((tag, value))
+            elif mark == "json":
+                yield from self.past(marks)
+                if (yield from self._tag()) is None:
+                    return "a tag has no end", False
+                self._json = yield from self.value(marks)
+                if self._json is None:
+                    return "the arguments have no end", False
+                yield from self.closers(self._form.json_end)
+            elif mark in ("call end", "section end"):
+                return "", False
+            elif not mark and self._is_empty and (yield from self.sign()) == "{":
+                self._json = yield from self.value(marks)
+                if self._json is None:
+                    return "the arguments have no end", False
+            else:
+                return "" if self._may_end_here() else "the call has no end", False
+
+    @property
+    def _is_empty(self) -> bool:
+        return not self._parameters and self._json is None
+
+    def _may_end_here(self) -> bool:
+        """Whether the text is over and nothing is missing but the end."""
+        nothing_left = self._at == len(self._text) or self._form.marks.may_begin(self._text, self._at)
+        return self.ended and nothing_left and not self._is_empty
+
+    def _tag(self) -> Reading[dict[str, str] | None]:
+        """Takes the rest of a tag: its attributes."""
+        start = self.mark
+        if (yield from self.find(self._form.in_tag, _LONGEST_TAG)) != "tag end":
+            return None
+        text = self.since(start)
+        yield from self.past(self._form.in_tag)
+        return self._form.attributes(text)
+
+    def _value(self) -> Reading[tuple[str | None, bool]]:
+        """Takes a value and the tag that ends it. Without that: None, up to the last call that began meanwhile."""
+        marks, start, last_call = self._form.around_value, self.mark, None
+        while (mark := (yield from self.find(marks))) == "call":
+            last_call = self.mark
+            yield from self.past(marks)
+        if mark == "parameter end":
+            value = self.since(start)
+            yield from self.past(marks)
+            return value, False
+        if last_call is not None:
+            self.give_back(last_call)
+        return None, last_call is not None
+
+    def _call_of(self, name: str, written: str) -> Piece:
+        if self._json is not None:
+            return call_of(name, self._json, written)
+        if not name:
+            return Lost(written, "no tool is named")
+        if any(self._form.key not in tag for tag, _ in self._parameters):
+            return Lost(written, "a parameter has no name")
+        values = [self._form.value_of(name, tag, text, self.declared) for tag, text in self._parameters]
+        keys = [tag[self._form.key] for tag, _ in self._parameters]
+        return Found(name, dict(zip(keys, values, strict=True)), written=written)

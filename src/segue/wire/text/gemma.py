@@ -12,11 +12,11 @@ from typing import Any, cast
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
 from segue.wire.fields import object_or_none
-from segue.wire.text.base import Answered, Found, Lost, Piece, TextFormat
+from segue.wire.text.base import Answered, Piece, TextFormat
 from segue.wire.text.gemma_values import QUOTES, in_order, read_value, write_key, write_value
 from segue.wire.text.loose import NotReadableError
-from segue.wire.text.tape import Marks, Reading, Tape, broken, closers, opener
-from segue.wire.text.typed import Declared
+from segue.wire.text.marks import MarkedReader, Marks, call_with, opener
+from segue.wire.text.reader import Reading
 
 __all__ = ["GEMMA"]
 
@@ -29,27 +29,27 @@ _NAME_ENDS = Marks({**_KINDS, "object": "{"})
 _LONGEST_NAME = 256
 
 
-def _read(tape: Tape, _declared: Declared) -> Reading[list[Piece]]:
-    yield from tape.take(_CALL)
-    opened = tape.at
-    mark = yield from tape.find(_NAME_ENDS, _LONGEST_NAME)
-    if not mark:
-        return [Lost(tape.whole()[:opened], "no call follows")]
-    if mark != "object":
-        return (yield from broken(tape, _END, "no arguments follow"))
-    told = tape.at
-    if (yield from tape.balanced(_MARKS, _STRINGS)) is not None:
-        return (yield from broken(tape, _END, "the arguments have no end"))
-    behind = tape.at
-    end = yield from closers(tape, _END)
-    text = tape.whole()
-    name = text[opened:told].strip().removeprefix("call:").strip()
-    if not name or len(name.split()) > 1:
-        return [Lost(text[:end], "no tool is named")]
-    try:
-        return [Found(name, read_value(text[told:behind]), written=text[:end])]
-    except NotReadableError as error:
-        return [Lost(text[:end], f"not readable: {error}")]
+class _Call(MarkedReader):
+    def read(self) -> Reading[list[Piece]]:
+        yield from self.past(_CALL)
+        start = self.mark
+        mark = yield from self.find(_NAME_ENDS, _LONGEST_NAME)
+        if not mark:
+            self.give_back(start)
+            return (yield from self.broken("no call follows"))
+        name = self.since(start).strip().removeprefix("call:")
+        if mark != "object":
+            return (yield from self.broken("no arguments follow", _END))
+        start = self.mark
+        if not (yield from self.balanced(_MARKS, _STRINGS)):
+            return (yield from self.broken("the arguments have no end", _END))
+        text = self.since(start)
+        yield from self.closers(_END)
+        try:
+            arguments = read_value(text)
+        except NotReadableError as error:
+            return (yield from self.broken(f"not readable: {error}"))
+        return [call_with(name, arguments, self.written())]
 
 
 def _render_tools(tools: Sequence[Tool]) -> str:
@@ -137,7 +137,7 @@ def _render_results(results: Sequence[Answered]) -> str:
 GEMMA = TextFormat(
     name="gemma",
     title="Gemma 4 and FunctionGemma: bare keys, and tokens in place of quotes",
-    openers=(opener(_CALL, _read),),
+    openers=(opener(_CALL, _Call),),
     markers=(f"{_OPEN}call:", _OPEN, "<start_function_call>"),
     render_tools=_render_tools,
     render_calls=_render_calls,

@@ -13,10 +13,11 @@ from urllib.parse import quote
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.base import Answered, Lost, Piece, TextFormat
+from segue.wire.text.base import Answered, Piece, TextFormat
 from segue.wire.text.elements import Elements
+from segue.wire.text.marks import MarkedReader, Marks, call_of, opener
+from segue.wire.text.reader import Reading
 from segue.wire.text.spoken import arguments_of, function_of, spaced
-from segue.wire.text.tape import Marks, Reading, Tape, broken, call_of, closers, opener, value
 from segue.wire.text.typed import Declared
 
 __all__ = ["KIMI_TEXT"]
@@ -37,27 +38,29 @@ _CLOSING, _ENDS, _SECTION_ENDS = _MARKS.only("end", "section end"), _MARKS.only(
 _LONGEST_ID = 512
 
 
-def _read(tape: Tape, declared: Declared) -> Reading[list[Piece]]:
-    if (yield from tape.take(_OPENING)) == "section":
-        behind = tape.at
-        yield from tape.space()
-        if not (yield from tape.take(_CALL)):
-            behind = tape.at if (yield from tape.take(_SECTION_ENDS)) else behind
-            return [Lost(tape.whole()[:behind], "no call follows")]
-    begun = tape.at
-    mark = yield from tape.find(_MARKS, _LONGEST_ID)
-    if not mark:
-        return [Lost(tape.whole()[:begun], "no id follows")]
-    told = tape.at
-    if not (yield from tape.take(_SEPARATOR)):
-        return (yield from broken(tape, _CLOSING, "no arguments follow"))
-    place = yield from value(tape, _MARKS)
-    if place is None or (place[0] == place[1] and not (yield from tape.here(_CLOSING))):
-        return (yield from broken(tape, _CLOSING, "the arguments have no end"))
-    end = yield from closers(tape, _ENDS, _SECTION_ENDS)
-    text = tape.whole()
-    raw_id = text[begun:told].strip()
-    return [call_of(_name_of(raw_id, declared), text[slice(*place)], text[:end], raw_id)]
+class _Call(MarkedReader):
+    """One call, with the section's tokens if they stand before or behind it."""
+
+    def read(self) -> Reading[list[Piece]]:
+        if (yield from self.past(_OPENING)) == "section":
+            opened = self.mark
+            yield from self.space()
+            if not (yield from self.past(_CALL)):
+                if not (yield from self.past(_SECTION_ENDS)):
+                    self.give_back(opened)
+                return (yield from self.broken("no call follows"))
+        start = self.mark
+        if not (yield from self.find(_MARKS, _LONGEST_ID)):
+            self.give_back(start)
+            return (yield from self.broken("no id follows"))
+        raw_id = self.since(start).strip()
+        if not (yield from self.past(_SEPARATOR)):
+            return (yield from self.broken("no arguments follow", _CLOSING))
+        text = yield from self.value(_MARKS)
+        if text is None or (not text and not (yield from self.here(_CLOSING))):
+            return (yield from self.broken("the arguments have no end", _CLOSING))
+        yield from self.closers(_ENDS, _SECTION_ENDS)
+        return [call_of(_name_of(raw_id, self.declared), text, self.written(), raw_id)]
 
 
 _NUMBERED = re.compile(r"(.+):\d+", re.DOTALL)
@@ -131,7 +134,7 @@ def _render_results(results: Sequence[Answered]) -> str:
 KIMI_TEXT = TextFormat(
     name="kimi-text",
     title="Kimi K2 and K3: special tokens, and ids that hold the name",
-    openers=(opener(_OPENING, _read), _K3.opener),
+    openers=(opener(_OPENING, _Call), _K3.opener),
     markers=(_SECTION, "<|tool_call_section_begin|>", _ARGUMENTS, f"<|open|>tools{_SEP}", "<|open|>call tool="),
     render_tools=_render_tools,
     render_calls=_render_calls,

@@ -14,67 +14,78 @@ from segue.canonical.request import Tool
 from segue.wire.fields import object_or_none, string_or_none
 from segue.wire.text.base import Answered, Lost, Piece, TextFormat
 from segue.wire.text.loose import NotReadableError, read_loose
+from segue.wire.text.marks import MarkedReader, Marks, call_of, call_with, opener
+from segue.wire.text.reader import Reading
 from segue.wire.text.spoken import arguments_of, function_of, spaced
-from segue.wire.text.tape import Marks, Reading, Tape, broken, call_of, call_with, opener, value
-from segue.wire.text.typed import Declared
 
 __all__ = ["MISTRAL_TEXT"]
 
 _CALLS, _ID, _ARGUMENTS = "[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"
 _MARKS = Marks({"calls": _CALLS, "id": _ID, "arguments": _ARGUMENTS})
 _OPENING, _SEPARATORS = _MARKS.only("calls"), _MARKS.only("id", "arguments")
-_NOTHING = Marks({})
 _NAME_ENDS = _MARKS.joined({"object": "{"})
 _LONGEST_NAME = 256
 
 
-def _read(tape: Tape, _declared: Declared) -> Reading[list[Piece]]:
-    yield from tape.take(_OPENING)
-    opened = tape.at
-    yield from tape.space()
-    mark = yield from tape.here(_MARKS)
-    if not mark and (yield from tape.sign()) in ("[", "{"):
-        return (yield from _list(tape))
-    begun = tape.at
-    mark = yield from tape.find(_NAME_ENDS, _LONGEST_NAME)
-    if mark in ("", "calls"):
-        return [Lost(tape.whole()[: tape.at if mark else opened], "no call follows")]
-    name, told = (begun, tape.at), None
-    if mark == "id":
-        yield from tape.take(_SEPARATORS)
-        begun = tape.at
-        mark = yield from tape.find(_NAME_ENDS, _LONGEST_NAME)
-        told = begun, tape.at
-    if mark not in ("arguments", "object"):
-        return [Lost(tape.whole()[: tape.at], "no arguments follow")]
-    yield from tape.take(_SEPARATORS)
-    place = yield from value(tape, _MARKS)
-    if place is None or place[0] == place[1]:
-        return (yield from broken(tape, _NOTHING, "the arguments have no end"))
-    text = tape.whole()
-    raw_id = None if told is None else text[slice(*told)].strip() or None
-    return [call_of(text[slice(*name)], text[slice(*place)], text[: place[1]], raw_id)]
+class _Calls(MarkedReader):
+    def read(self) -> Reading[list[Piece]]:
+        yield from self.past(_OPENING)
+        opened = self.mark
+        yield from self.space()
+        if not (yield from self.here(_MARKS)):
+            sign = yield from self.sign()
+            if sign == "[":
+                self.take(1)
+            if sign in ("[", "{"):
+                return (yield from self._objects(listed=sign == "["))
+        start = self.mark
+        mark = yield from self.find(_NAME_ENDS, _LONGEST_NAME)
+        if not mark:
+            self.give_back(opened)
+            return (yield from self.broken("no call follows"))
+        name, raw_id = self.since(start), None
+        if mark == "id":
+            yield from self.past(_SEPARATORS)
+            start = self.mark
+            mark = yield from self.find(_NAME_ENDS, _LONGEST_NAME)
+            raw_id = self.since(start).strip() or None
+        if mark not in ("arguments", "object"):
+            return (yield from self.broken("no arguments follow"))
+        yield from self.past(_SEPARATORS)
+        text = yield from self.value(_MARKS)
+        if not text:
+            return (yield from self.broken("the arguments have no end"))
+        return [call_of(name, text, self.written(), raw_id)]
 
+    def _objects(self, *, listed: bool) -> Reading[list[Piece]]:
+        """Calls as objects, in a list or one alone. Each is read by itself: a broken one leaves the others be."""
+        pieces: list[Piece] = []
+        while True:
+            yield from self.space()
+            start = self.mark
+            if (yield from self.sign()) != "{":
+                yield from self.one_of("]")
+                return [*pieces, *(yield from self.broken("no call follows"))]
+            if not (yield from self.balanced(_MARKS)):
+                return [*pieces, *(yield from self.broken("the call has no end"))]
+            text = self.since(start)
+            has_more = listed and (yield from self._between_objects())
+            pieces.append(_call_of(text, self.written()))
+            if not has_more:
+                return pieces
 
-def _list(tape: Tape) -> Reading[list[Piece]]:
-    """Calls as objects, in a list or one alone. Each is read by itself: a broken one leaves the others be."""
-    parts: list[tuple[int, int]] = []
-    start = tape.at
-    alone = (yield from tape.sign()) == "{"
-    stop = yield from tape.balanced(_MARKS, parts=parts)
-    end, text = tape.at, tape.whole()
-    if alone:
-        parts = [(start, end)] if stop is None else []
-    pieces: list[Piece] = []
-    passed = 0
-    for place in parts:
-        is_last = place is parts[-1] and (stop is None or (tape.ended and text[place[1] : end].strip() in ("", ",")))
-        behind = end if is_last else place[1]
-        pieces.append(_call_of(text[slice(*place)], text[passed:behind]))
-        passed = behind
-    if passed < end:
-        pieces.append(Lost(text[passed:end], "no call follows" if stop is None else "the list of calls has no end"))
-    return pieces
+    def _between_objects(self) -> Reading[bool]:
+        """Takes what stands between two objects or ends the list; whether another one comes."""
+        end = self.mark
+        yield from self.space()
+        yield from self.one_of(",")
+        yield from self.space()
+        if (yield from self.one_of("]")):
+            return False
+        if (yield from self.sign()) in ("{", ""):
+            return (yield from self.sign()) == "{"
+        self.give_back(end)
+        return False
 
 
 def _call_of(text: str, written: str) -> Piece:
@@ -105,7 +116,7 @@ def _render_results(results: Sequence[Answered]) -> str:
 MISTRAL_TEXT = TextFormat(
     name="mistral-text",
     title="Mistral: [TOOL_CALLS], in the versions of its tokenizers",
-    openers=(opener(_OPENING, _read),),
+    openers=(opener(_OPENING, _Calls),),
     markers=(_CALLS,),
     render_tools=_render_tools,
     render_calls=_render_calls,
