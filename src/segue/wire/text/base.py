@@ -7,6 +7,7 @@ just words. No region looks at any character more often than a fixed number of t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -16,7 +17,19 @@ from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
 from segue.wire.text.typed import Declared
 
-__all__ = ["Answered", "Closed", "Found", "Lost", "Match", "Opener", "Piece", "Region", "TextFormat", "literal"]
+__all__ = [
+    "Answered",
+    "Closed",
+    "Found",
+    "Lost",
+    "Match",
+    "Opener",
+    "Piece",
+    "Region",
+    "TextFormat",
+    "any_of",
+    "literal",
+]
 
 
 class Found(Struct, frozen=True, gc=False):
@@ -79,6 +92,21 @@ def literal(marker: str, region: Callable[[Declared], Region]) -> Opener:
         return "perhaps" if short and marker.startswith(text[place:]) else "no"
 
     return Opener(marker[0], match)
+
+
+def any_of(markers: Sequence[str], region: Callable[[Declared], Region]) -> Opener:
+    """An opener that is one of several strings, which all begin with the same sign."""
+    whole = re.compile("|".join(map(re.escape, markers)))
+    longest = max(map(len, markers))
+
+    def match(text: str, place: int, _at_line_start: bool, ended: bool) -> Match:
+        if whole.match(text, place) is not None:
+            return region
+        if ended or len(text) - place >= longest:
+            return "no"
+        return "perhaps" if any(marker.startswith(text[place:]) for marker in markers) else "no"
+
+    return Opener(markers[0][0], match)
 
 
 class Answered(Struct, frozen=True, gc=False):

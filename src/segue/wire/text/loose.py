@@ -38,7 +38,7 @@ def read_loose(text: str) -> Any:
         value, exact = parse_argument_text(written)
         if exact is None:
             return value
-    raise NotReadableError("nothing is there" if not text.strip() else f"it begins with {text.strip()[:40]!r}")
+    raise NotReadableError("no value can be read from it")
 
 
 def _strict(found: re.Match[str]) -> str:
@@ -86,12 +86,15 @@ class JsonScan:
         self._quote = ""
         self._escaped = False
         self._last = ""
+        self._seen = 0
         self._stops = stops + "\\"
         self._opening = "{[(" if calls else "{["
         self._before = _BEFORE_CALL if calls else _BEFORE_JSON
         self._structure = _structure(self._stops + ("()" if calls else ""))
         self.broken = False
         """Whether the place that `feed` gave is one where the value can't go on: no end, but before the sign there."""
+        self.string_at = 0
+        """How far from the first sign on that was fed the last string began."""
 
     @property
     def begun(self) -> bool:
@@ -100,6 +103,7 @@ class JsonScan:
     def feed(self, text: str, start: int = 0) -> int | None:
         """The place behind the end of the value, or None if that has not come. Each text is fed once."""
         place = start
+        seen, self._seen = self._seen, self._seen + len(text) - start
         while place < len(text):
             if self._quote:
                 place = self._behind_string(text, place)
@@ -116,6 +120,7 @@ class JsonScan:
             self._last = sign
             if sign in "\"'":
                 self._quote = sign
+                self.string_at = seen + found.start() - start
             elif sign in self._opening:
                 self._depth += 1
             else:

@@ -155,10 +155,10 @@ class Reader:
         self._taken.clear()
         return text
 
-    def lost(self, why: str, markers: re.Pattern[str] | None = None) -> Lost:
+    def lost(self, why: str, markers: re.Pattern[str] | None = None, behind: int = 1) -> Lost:
         """What was taken is no call. From the next of these markers on, even in a string, it is still to be read."""
         text = self.written()
-        found = None if markers is None else markers.search(text, 1)
+        found = None if markers is None else markers.search(text, behind)
         if found is not None:
             self._text = text[found.start() :] + self._text[self._at :]
             self._at = 0

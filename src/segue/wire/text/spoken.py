@@ -47,7 +47,7 @@ def calls_in(text: str) -> list[Found] | str:
     try:
         value = read_loose(text)
     except NotReadableError as error:
-        return f"not JSON: {error}"
+        return str(error)
     listed = cast("list[object]", value) if isinstance(value, list) else [value]
     found: list[Found] = []
     for item in listed:
