@@ -1,0 +1,48 @@
+"""Calls told as Python: `name(key=value, …)`, one or a list of them."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["as_objects"]
+
+_TOKEN = re.compile(
+    r"""
+    (?P<string>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')
+    | (?P<call>[A-Za-z_][\w.-]*+\s*+\()
+    | (?P<key>[A-Za-z_]\w*+\s*+=(?!=))
+    | (?P<word>\w++)
+    | (?P<bracket>[()])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def as_objects(text: str) -> str:
+    """The same calls as loose JSON, objects with a name and arguments. What is no such call is no JSON either."""
+    opened: list[bool] = []
+    inside = 0
+
+    def told(found: re.Match[str]) -> str:
+        nonlocal inside
+        match found.lastgroup:
+            case "call":
+                inside += 1
+                opened.append(True)
+                if inside > 1:
+                    return "a call within a call"
+                return f'{{"name":"{found[0][:-1].rstrip()}","arguments":{{'
+            case "key":
+                return f'"{found[0][:-1].rstrip()}":'
+            case "bracket" if found[0] == "(":
+                opened.append(False)
+                return "["
+            case "bracket" if opened and opened.pop():
+                inside -= 1
+                return "}}"
+            case "bracket":
+                return "]"
+            case _:
+                return found[0]
+
+    return _TOKEN.sub(told, text)

@@ -1,0 +1,212 @@
+"""`xml`: calls as tags. One reader for all spellings; Qwen3-Coder's is the one that is written (TPL-03, 05, 06).
+
+    <tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>         Qwen3-Coder, Qwen 3.5
+    <tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value></tool_call>             GLM
+    <function_calls><invoke name="NAME"><parameter name="KEY">VALUE</parameter></invoke>…     Claude, MiniMax
+
+A value ends where its closing tag stands and the call goes on behind it; tags that are whole inside it are part of it.
+Nothing in a value is encoded, but a `<` before one of these tags' names that has back slashes behind it loses one: so
+a value is written that holds such tags itself. Names in quotes are decoded: entities in attributes, JSON elsewhere.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from segue.wire.text.base import Found, Opener, Piece, any_of
+from segue.wire.text.hermes import tagged_objects
+from segue.wire.text.loose import NotReadableError, read_loose
+from segue.wire.text.reader import Reader, Reading
+
+__all__ = ["OPENER", "SAFE_TAG", "unescaped"]
+
+
+class _Spelling(Struct, frozen=True):
+    """The tags of a call. `parameter` begins one, `value` its value, if that is a tag of its own."""
+
+    head: str
+    parameter: str
+    value_end: str
+    end: str
+    names: Literal["plain", "attribute", "element"]
+    value: str = ""
+
+    @property
+    def inside(self) -> tuple[str, str, str, str]:
+        """What counts inside a value."""
+        return (self.value or self.parameter, self.value_end, self.head, self.end)
+
+
+def _invoke(prefix: str) -> _Spelling:
+    return _Spelling(
+        head=f"<{prefix}invoke name=",
+        parameter=f"<{prefix}parameter name=",
+        value_end=f"</{prefix}parameter>",
+        end=f"</{prefix}invoke>",
+        names="attribute",
+    )
+
+
+_FUNCTION = _Spelling("<function=", "<parameter=", "</parameter>", "</function>", "plain")
+_ARGUMENTS = _Spelling("<tool_call>", "<arg_key>", "</arg_value>", "</tool_call>", "element", "<arg_value>")
+_HEADS = {spelling.head: spelling for spelling in (_FUNCTION, _invoke(""), _invoke("antml:"))}
+_WRAPPERS = tuple(
+    f"<{name}>"
+    for name in ("tool_call", "function_calls", "antml:function_calls", "minimax:tool_call", "seed:tool_call")
+)
+_CLOSERS = tuple(f"</{wrapper[1:]}" for wrapper in _WRAPPERS)
+_OPENERS = (*_WRAPPERS, *_HEADS)
+_NEXT = re.compile("|".join(map(re.escape, _OPENERS)))
+_INSIDE = {
+    spelling.head: re.compile("|".join(map(re.escape, spelling.inside))) for spelling in (*_HEADS.values(), _ARGUMENTS)
+}
+_TOOL_NAME = re.compile(r"[\w.:/-]*+")
+_IN_TAG = re.compile(r"[^<>]*+")
+_ATTRIBUTE = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)').*""", re.DOTALL)
+SAFE_TAG = re.compile(
+    r"<(\\*+)(?=/?(?:\w+:)?(?:parameter|function|invoke|arg_key|arg_value|tool_call|function_calls)\b)"
+)
+_NO_END = "the call has no end"
+
+
+def unescaped(value: str) -> str:
+    return SAFE_TAG.sub(lambda found: f"<{found[1][1:]}", value) if "<\\" in value else value
+
+
+class _Calls(Reader):
+    """One call, or several between the same tags."""
+
+    def read(self) -> Reading[list[Piece]]:
+        wrapper = yield from self.one_of(*_WRAPPERS)
+        pieces: list[Piece] = []
+        while True:
+            yield from self.space()
+            head = yield from self.one_of(*_HEADS)
+            begun = len(self.since(0))
+            if head:
+                call = yield from self._named(_HEADS[head])
+            elif pieces or "tool_call" not in wrapper:
+                return [*pieces, self.lost("no call follows the tag")]
+            elif (yield from self.ahead("{", "[")):
+                return (yield from tagged_objects(self, f"</{wrapper[1:]}", _NEXT))
+            else:
+                name = yield from self.matching(_TOOL_NAME)
+                call = (yield from self._call(_ARGUMENTS, name)) if name else "no call follows the tag"
+            if isinstance(call, str):
+                return [*pieces, self.lost(call, _NEXT if self.ended else None, begun)]
+            more = yield from self._behind(wrapper)
+            pieces.append(Found(*call, written=self.written()))
+            if not more:
+                return pieces
+
+    def _behind(self, wrapper: str) -> Reading[bool]:
+        """Takes the closing tag; whether another call between the same tags stands there instead."""
+        end = self.mark
+        yield from self.space()
+        if not (yield from self.one_of(*_CLOSERS)):
+            more = bool(wrapper) and bool((yield from self.ahead(*_HEADS)))
+            self.give_back(end)
+            return more
+        return False
+
+    def _named(self, spelling: _Spelling) -> Reading[tuple[str, Any] | str]:
+        name = yield from self._name(spelling)
+        return (yield from self._call(spelling, name)) if name else "no tool is named"
+
+    def _call(self, spelling: _Spelling, name: str) -> Reading[tuple[str, Any] | str]:
+        """The name and the arguments of a call, or why it is none. The closing tags of GLM are those around it."""
+        arguments: dict[str, Any] = {}
+        while True:
+            yield from self.space()
+            found = yield from self.ahead(spelling.parameter, spelling.end, *_CLOSERS)
+            if found != spelling.parameter:
+                break
+            self.take(len(found))
+            key = yield from self._name(spelling)
+            if key is None or not (yield from self._value_begins(spelling)):
+                return _NO_END if self.ended else "a parameter has no name"
+            value = yield from self._value(spelling, name)
+            if value is None:
+                return _NO_END
+            if spelling.names == "plain":
+                value = value.removeprefix("\n").removesuffix("\n")
+            arguments[key] = self.declared.argument(name, key, unescaped(value))
+        if not found:
+            ended = yield from self.at_end()
+            if not ended or not arguments or self.declared.lacks(name, arguments):
+                return _NO_END
+        elif found == spelling.end and spelling is not _ARGUMENTS:
+            self.take(len(found))
+        return name, arguments
+
+    def _name(self, spelling: _Spelling) -> Reading[str | None]:
+        """Takes the rest of a tag that tells a name."""
+        told = yield from self.matching(_IN_TAG)
+        closing = "</arg_key>" if spelling.names == "element" else ">"
+        if not (yield from self.one_of(closing)):
+            return None
+        if spelling.names != "attribute":
+            return _unquoted(told.strip())
+        found = _ATTRIBUTE.fullmatch(told)
+        return html.unescape(told.strip() if found is None else found[1] or found[2] or "")
+
+    def _value_begins(self, spelling: _Spelling) -> Reading[bool]:
+        if not spelling.value:
+            return True
+        yield from self.space()
+        return bool((yield from self.one_of(spelling.value)))
+
+    def _value(self, spelling: _Spelling, name: str) -> Reading[str | None]:
+        """Takes a value and its closing tag, which may be missing before the next parameter or the end of the call."""
+        opening, closing, head, _end = spelling.inside
+        start, closed = self.mark, -1
+        values = calls = 0
+        while token := (yield from self.until(_INSIDE[spelling.head], max(map(len, spelling.inside)))):
+            here = self.mark
+            self.take(len(token))
+            if token == opening:
+                key = "" if spelling.value else (yield from self._name(spelling))
+                if key and not values and not calls and self.declared.takes(name, key):
+                    return self._cut_off(start, here, closed)
+                values += key is not None
+            elif token == head:
+                calls += 1
+            elif token == closing and values:
+                values, closed = values - 1, here
+            elif token == closing:
+                yield from self.space()
+                behind = yield from self.ahead(spelling.parameter, spelling.end, *_CLOSERS)
+                if behind or (yield from self.at_end()):
+                    return "".join(self._taken[start:here])
+            elif calls:
+                calls -= 1
+            else:
+                yield from self.space()
+                wrapped = bool((yield from self.ahead(*_CLOSERS))) if spelling is not _ARGUMENTS else False
+                if wrapped or (yield from self.at_end()):
+                    return self._cut_off(start, here, closed)
+        return None
+
+    def _cut_off(self, start: int, here: int, closed: int) -> str:
+        """The value up to here, or up to a closing tag right before that seemed to belong to a tag inside of it."""
+        self.give_back(here)
+        if closed >= 0 and not self.since(closed + 1).strip():
+            here = closed
+        return "".join(self._taken[start:here])
+
+
+def _unquoted(name: str) -> str:
+    if name[:1] not in ('"', "'"):
+        return name
+    try:
+        value = read_loose(name)
+    except NotReadableError:
+        return name
+    return value if isinstance(value, str) else name
+
+
+OPENER: Opener = any_of(_OPENERS, _Calls)

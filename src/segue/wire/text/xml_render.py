@@ -1,0 +1,184 @@
+"""What `xml` writes: Qwen3-Coder's spelling, and those of GLM and MiniMax for who asks for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from segue.canonical.blocks import ToolCall
+from segue.canonical.request import Tool
+from segue.wire.fields import object_or_none
+from segue.wire.text.base import Answered, TextFormat
+from segue.wire.text.spoken import function_of, object_of_call, spaced
+from segue.wire.text.xml import OPENER, SAFE_TAG
+
+__all__ = ["SPELLINGS", "XML"]
+
+_PLAIN_NAME = re.compile(r"""[^\s<>"']+""")
+
+
+def _value(value: object) -> str:
+    """Text as it is, anything else as JSON: the reader tells them apart by the declared schema, or else by looks."""
+    text = value if isinstance(value, str) else spaced(value)
+    return SAFE_TAG.sub(r"<\\\1", text) if "<" in text else text
+
+
+def _name(name: str) -> str:
+    return name if _PLAIN_NAME.fullmatch(name) else spaced(name).replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#10;", "\r": "&#13;"}
+
+
+def _attribute(name: str) -> str:
+    return "".join(_ENTITIES.get(sign, sign) for sign in name)
+
+
+# Qwen3-Coder and Qwen 3.5
+
+
+def _qwen_calls(calls: Sequence[ToolCall]) -> str:
+    return "\n".join(f"<tool_call>\n{_qwen_call(call)}\n</tool_call>" for call in calls)
+
+
+def _qwen_call(call: ToolCall) -> str:
+    told = [f"<parameter={_name(k)}>\n{_value(v)}\n</parameter>\n" for k, v in object_of_call(call).items()]
+    return f"<function={_name(call.name)}>\n{''.join(told)}</function>"
+
+
+def _elements(fields: Mapping[str, Any], known: tuple[str, ...]) -> list[str]:
+    """Each key as a tag of its own, except for the known ones."""
+    return [
+        f"<{key}>{value if isinstance(value, str) else spaced(value)}</{key}>"
+        for key, value in fields.items()
+        if key not in known
+    ]
+
+
+def _qwen_parameter(name: str, schema: object) -> list[str]:
+    fields = object_or_none(schema) or {}
+    told = [f"<name>{name}</name>"]
+    if "type" in fields:
+        told.append(f"<type>{fields['type'] if isinstance(fields['type'], str) else spaced(fields['type'])}</type>")
+    if isinstance(fields.get("description"), str):
+        told.append(f"<description>{fields['description'].strip()}</description>")
+    return ["<parameter>", *told, *_elements(fields, ("name", "type", "description")), "</parameter>"]
+
+
+def _qwen_tool(tool: Tool) -> str:
+    schema = tool.parameters or {}
+    lines = ["<function>", f"<name>{tool.name}</name>"]
+    if tool.description:
+        lines.append(f"<description>{tool.description.strip()}</description>")
+    lines.append("<parameters>")
+    for name, fields in (object_or_none(schema.get("properties")) or {}).items():
+        lines += _qwen_parameter(name, fields)
+    lines += _elements(schema, ("type", "properties"))
+    return "\n".join([*lines, "</parameters>", "</function>"])
+
+
+def _qwen_tools(tools: Sequence[Tool]) -> str:
+    listed = "\n".join(_qwen_tool(tool) for tool in tools)
+    return (
+        f"# Tools\n\nYou have access to the following tools:\n\n<tools>\n{listed}\n</tools>\n\n"
+        "If you choose to call a tool ONLY reply in the following format with NO suffix:\n\n"
+        "<tool_call>\n<function=example_function_name>\n"
+        "<parameter=example_parameter_1>\nvalue_1\n</parameter>\n"
+        "<parameter=example_parameter_2>\nThis is the value for the second parameter\nthat can span\nmultiple lines\n"
+        "</parameter>\n</function>\n</tool_call>\n\n"
+        "<IMPORTANT>\nReminder:\n"
+        "- A call MUST follow this format: a <function=...></function> block within <tool_call></tool_call> tags\n"
+        "- Required parameters MUST be given\n"
+        "- You may say in words why you call the tool BEFORE the call, but NOT after it\n"
+        "- If no tool is of use, answer as usual and do not mention tools\n"
+        "</IMPORTANT>"
+    )
+
+
+def _qwen_results(results: Sequence[Answered]) -> str:
+    return "\n".join(f"<tool_response>\n{result.text}\n</tool_response>" for result in results)
+
+
+# GLM
+
+
+def _glm_calls(calls: Sequence[ToolCall]) -> str:
+    return "\n".join(_glm_call(call) for call in calls)
+
+
+def _glm_call(call: ToolCall) -> str:
+    told = [
+        f"<arg_key>{_name(key)}</arg_key>\n<arg_value>{_value(value)}</arg_value>\n"
+        for key, value in object_of_call(call).items()
+    ]
+    return f"<tool_call>{call.name}\n{''.join(told)}</tool_call>"
+
+
+def _glm_tools(tools: Sequence[Tool]) -> str:
+    listed = "\n".join(spaced(function_of(tool)) for tool in tools)
+    return (
+        "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
+        "You are provided with function signatures within <tools></tools> XML tags:\n"
+        f"<tools>\n{listed}\n</tools>\n\n"
+        "For each function call, output the function name and arguments within the following XML format:\n"
+        "<tool_call>{function-name}\n<arg_key>{arg-key-1}</arg_key>\n<arg_value>{arg-value-1}</arg_value>\n"
+        "<arg_key>{arg-key-2}</arg_key>\n<arg_value>{arg-value-2}</arg_value>\n...\n</tool_call>"
+    )
+
+
+# MiniMax
+
+
+def _minimax_calls(calls: Sequence[ToolCall]) -> str:
+    told = "".join(f"{_minimax_call(call)}\n" for call in calls)
+    return f"<minimax:tool_call>\n{told}</minimax:tool_call>" if told else ""
+
+
+def _minimax_call(call: ToolCall) -> str:
+    told = [
+        f'<parameter name="{_attribute(key)}">{_value(value)}</parameter>\n'
+        for key, value in object_of_call(call).items()
+    ]
+    return f'<invoke name="{_attribute(call.name)}">\n{"".join(told)}</invoke>'
+
+
+def _minimax_tools(tools: Sequence[Tool]) -> str:
+    listed = "".join(f"<tool>{spaced(function_of(tool)['function'])}</tool>\n" for tool in tools)
+    return (
+        "# Tools\nYou may call one or more tools to assist with the user query.\n"
+        f"Here are the tools available in JSONSchema format:\n\n<tools>\n{listed}</tools>\n\n"
+        "When making tool calls, use XML format to invoke tools and pass parameters:\n\n"
+        '<minimax:tool_call>\n<invoke name="tool-name-1">\n<parameter name="param-key-1">param-value-1</parameter>\n'
+        '<parameter name="param-key-2">param-value-2</parameter>\n...\n</invoke>\n</minimax:tool_call>'
+    )
+
+
+def _minimax_results(results: Sequence[Answered]) -> str:
+    return "\n".join(f"<response>{result.text}</response>" for result in results)
+
+
+def _spelled(
+    title: str,
+    render_tools: Callable[[Sequence[Tool]], str],
+    render_calls: Callable[[Sequence[ToolCall]], str],
+    render_results: Callable[[Sequence[Answered]], str],
+) -> TextFormat:
+    return TextFormat(
+        name="xml",
+        title=title,
+        openers=(OPENER,),
+        markers=("<function=", "<parameter=", "<arg_key>", "<invoke name=", "<minimax:tool_call>", "<function_calls>"),
+        render_tools=render_tools,
+        render_calls=render_calls,
+        render_results=render_results,
+    )
+
+
+XML = _spelled("Qwen3-Coder, Qwen 3.5, GLM, MiniMax: tags", _qwen_tools, _qwen_calls, _qwen_results)
+SPELLINGS = {
+    "qwen": XML,
+    "glm": _spelled("GLM: keys and values as tags", _glm_tools, _glm_calls, _qwen_results),
+    "minimax": _spelled("MiniMax: tags with attributes", _minimax_tools, _minimax_calls, _minimax_results),
+}
+"""`xml` reads them all alike, and writes the one that the model was taught."""
