@@ -49,7 +49,8 @@ class _Llama(Reader):
             text = self.since(start)
             found = self._calls(text, tagged=tagged) if whole else "the call has no end"
             if isinstance(found, str):
-                return [*pieces, self._none(found, begun + (scan.string_at if scan else 0), text, tagged=tagged)]
+                behind = begun + (0 if self.ended or scan is None else scan.string_at)
+                return [*pieces, self._none(found, behind + 1, text, tagged=tagged)]
             more = yield from self.behind()
             pieces += [replace(found[0], written=self.written()), *found[1:]]
             if not more:
@@ -84,7 +85,7 @@ class _Llama(Reader):
 
     def _none(self, why: str, behind: int, text: str, *, tagged: bool) -> Piece:
         """A broken call, or words that were none: without a tag only what names a declared tool is missed as a call."""
-        lost = self.lost(why, _NEXT, max(1, behind))
+        lost = self.lost(why, _NEXT, behind)
         named = _NAMED.match(text)
         missed = named is not None and self.declared.given and self.declared.knows(named[1] or named[2])
         return lost if tagged or missed else lost.written

@@ -37,6 +37,8 @@ class CallScanner:
         self._run_opens = False
         self._before = ""
         """The last character that was passed: what code is told by."""
+        self._quoted = False
+        """Whether a call began right behind a back tick: up to the next one, or an empty line, all of it is quoted."""
         self._blank = True
         """Whether the line has nothing but blanks in it so far."""
 
@@ -85,26 +87,27 @@ class CallScanner:
         blank_from = 0
         while (found := self._candidate.search(text, place)) is not None:
             place = found.start()
-            blank = self._blank_before(text, blank_from, place)
+            self._go_on(text, blank_from, place)
             blank_from = place
-            self._blank = blank
             before = text[place - 1] if place else self._before
             if found[0] in _RUN:
                 place = self._behind_run(text, place)
-                self._blank = False
+                self._blank = self._quoted = False
                 blank_from = place
                 continue
-            match = "no" if self._fence[1] or before == "`" else self._match(text, place, ended=ended)
+            match = "no" if self._fence[1] or self._quoted else self._match(text, place, ended=ended)
             if match == "perhaps":
                 break
-            if match != "no":
+            if match != "no" and before == "`":
+                self._quoted = True
+            elif match != "no":
                 self._pass(text[:place], pieces)
                 self._region = match(self._declared)
                 return text[place:]
             place += 1
         else:
             place = len(text)
-        self._blank = self._blank_before(text, blank_from, place)
+        self._go_on(text, blank_from, place)
         self._pass(text[:place], pieces)
         self._rest = text[place:]
         return ""
@@ -121,11 +124,13 @@ class CallScanner:
                 return match
         return verdict
 
-    def _blank_before(self, text: str, start: int, place: int) -> bool:
-        """Whether there is nothing but blanks in the line before a place; it was so, or not, at `start`."""
-        line = text.rfind("\n", start, place) + 1
-        blank = True if line else self._blank
-        return blank and not text[line or start : place].strip()
+    def _go_on(self, text: str, start: int, stop: int) -> None:
+        """From one place to another: where that leaves the line, and what was quoted in it."""
+        line = text.rfind("\n", start, stop) + 1
+        self._blank = (bool(line) or self._blank) and not text[line or start : stop].strip()
+        if self._quoted:
+            before = text[start - 1] if start else self._before
+            self._quoted = "\n\n" not in before + text[start:stop]
 
     def _behind_run(self, text: str, place: int) -> int:
         """The place behind a run of back ticks or tildes. Once it is whole it may open or close a fence."""
@@ -153,7 +158,7 @@ class CallScanner:
             self._before, self._blank = " ", False
             return
         words = last if isinstance(last, str) else last.written
-        self._blank = self._blank_before(words, 0, len(words))
+        self._go_on(words, 0, len(words))
         self._before = words[-1:] or self._before
 
     def _pass(self, words: str, pieces: list[Piece]) -> None:

@@ -32,10 +32,12 @@ class Declared:
         """Whether a tool was declared with this parameter."""
         return key in (object_or_none(self._schema(name).get("properties")) or {})
 
-    def lacks(self, name: str, arguments: Mapping[str, Any]) -> bool:
-        """Whether a parameter that the tool can't do without is missing."""
+    def whole(self, name: str, arguments: Mapping[str, Any]) -> bool | None:
+        """Whether all parameters are there that the tool can't do without; None if nobody said what those are."""
         required = self._schema(name).get("required")
-        return isinstance(required, list) and any(key not in arguments for key in cast("list[object]", required))
+        if not isinstance(required, list) or not required:
+            return None
+        return all(key in arguments for key in cast("list[object]", required))
 
     def argument(self, name: str, key: str, text: str) -> Any:
         """The value of an argument that was written as bare text."""

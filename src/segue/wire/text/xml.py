@@ -136,8 +136,11 @@ class _Calls(Reader):
                 value = value.removeprefix("\n").removesuffix("\n")
             arguments[key] = self.declared.argument(name, key, unescaped(value))
         if not found:
-            ended = yield from self.at_end()
-            if not ended or not arguments or self.declared.lacks(name, arguments):
+            if not arguments or not (yield from self.at_end()):
+                return _NO_END
+            # Without its end a call may have been cut off between two parameters. One tag missing is forgiven.
+            whole = self.declared.whole(name, arguments)
+            if not (spelling is _ARGUMENTS if whole is None else whole):
                 return _NO_END
         elif found == spelling.end and spelling is not _ARGUMENTS:
             self.take(len(found))

@@ -1,0 +1,126 @@
+"""How the tests of text formats read: whole, in parts, and nothing but the calls; and what they let formats write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import strategies as st
+
+from segue.canonical.blocks import ToolCall
+from segue.canonical.request import Tool
+from segue.wire.text.base import Found, Lost, Piece, TextFormat
+from segue.wire.text.registry import FORMATS
+from segue.wire.text.scan import CallScanner, pieces_of
+from segue.wire.text.typed import Declared
+from segue.wire.text.xml_render import SPELLINGS
+
+EACH: dict[str, TextFormat] = {form.name: form for form in FORMATS} | {
+    f"xml as {name} writes it": form for name, form in SPELLINGS.items() if name != "qwen"
+}
+"""All formats, and the other ways to write one."""
+
+CALL = ToolCall("get_weather", {"city": "Paris", "days": 3, "detail": {"wind": True, "of": ["a", None]}})
+OTHER = ToolCall("look", {"at": 'it\'s "here"\n</b>'})
+
+
+def type_of(value: object) -> str:
+    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+    return names.get(type(value), "null")
+
+
+def declared_for(calls: Iterable[ToolCall]) -> Declared:
+    """Tools that take just what these calls give them."""
+    tools: dict[str, dict[str, Any]] = {}
+    for call in calls:
+        known = tools.setdefault(call.name, {})
+        for key, value in call.arguments.items():
+            known.setdefault(key, {"type": type_of(value)})
+    schemas = {name: {"type": "object", "properties": known, "required": [*known]} for name, known in tools.items()}
+    return Declared(Tool(name, parameters=schema) for name, schema in schemas.items())
+
+
+DECLARED = declared_for([CALL, OTHER])
+
+
+def in_parts(parts: Sequence[str], form: TextFormat, declared: Declared | None = None) -> list[Piece]:
+    scanner = CallScanner(form, declared)
+    pieces = [piece for part in parts for piece in scanner.feed(part)] + scanner.close()
+    joined: list[Piece] = []
+    for piece in pieces:
+        if isinstance(piece, str) and joined and isinstance(joined[-1], str):
+            joined[-1] += piece
+        else:
+            joined.append(piece)
+    return joined
+
+
+def cut(text: str, places: Iterable[int]) -> list[str]:
+    stops = [0, *sorted(place % (len(text) + 1) for place in places), len(text)]
+    return [text[start:stop] for start, stop in pairwise(stops)]
+
+
+def as_written(pieces: Iterable[Piece]) -> str:
+    return "".join(piece if isinstance(piece, str) else piece.written for piece in pieces)
+
+
+def told(text: str, form: TextFormat, declared: Declared | None = None) -> list[Any]:
+    """Words as they are, calls as name and arguments, what was lost as a list of its text. Nothing is ever missing."""
+    pieces = pieces_of(text, form, declared)
+    assert as_written(pieces) == text
+    return [_told(piece) for piece in pieces]
+
+
+def _told(piece: Piece) -> Any:
+    match piece:
+        case Found():
+            return (piece.name, piece.arguments if piece.arguments_text is None else piece.arguments_text)
+        case Lost():
+            return [piece.written]
+        case _:
+            return piece
+
+
+def calls_in(text: str, form: TextFormat, declared: Declared | None = None) -> list[tuple[str, Any]]:
+    return [piece for piece in told(text, form, declared) if isinstance(piece, tuple)]
+
+
+def fragments(form: TextFormat) -> list[str]:
+    """What a reader may trip over: its own markers, whole and in part, and all sorts of signs."""
+    calls = form.render_calls([CALL, OTHER] if not form.one_call else [CALL])
+    steps = range(0, len(calls), max(1, len(calls) // 12))
+    parts = [calls[start:stop] for start in steps for stop in steps if start < stop]
+    return [*form.markers, calls, *parts, *"\"'{}[]<>\\`\n ,:;(=)", "```\n", "~~~", '{"', '"}', "</", "words", "é😀"]
+
+
+def texts(form: TextFormat) -> st.SearchStrategy[str]:
+    return st.lists(st.sampled_from(fragments(form)), max_size=12).map("".join)
+
+
+def _nasty(form: TextFormat) -> st.SearchStrategy[str]:
+    return st.one_of(st.text(max_size=12), st.lists(st.sampled_from(fragments(form)), max_size=4).map("".join))
+
+
+def some_calls(form: TextFormat) -> st.SearchStrategy[list[ToolCall]]:
+    """Calls with arguments of any kind. One key of one tool always has values of one type."""
+    texts = _nasty(form)
+    numbers = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
+    leaves = st.none() | st.booleans() | numbers | texts
+    values = st.recursive(
+        leaves, lambda v: st.lists(v, max_size=3) | st.dictionaries(texts, v, max_size=3), max_leaves=6
+    )
+    names = st.sampled_from(["look", "get_weather", "a-b_c.d"])
+    keys = st.one_of(st.sampled_from(["city", "a_b", "x-y"]), texts)
+    calls = st.builds(ToolCall, names, st.dictionaries(keys, values, max_size=3))
+    return st.lists(calls, min_size=1, max_size=1 if form.one_call else 3).filter(_of_one_mind)
+
+
+def _of_one_mind(calls: list[ToolCall]) -> bool:
+    types: dict[tuple[str, str], str] = {}
+    pairs = [((call.name, key), type_of(value)) for call in calls for key, value in _items(call.arguments)]
+    return all(types.setdefault(place, kind) == kind for place, kind in pairs)
+
+
+def _items(arguments: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    return arguments.items()

@@ -1,0 +1,145 @@
+"""What holds for every text format: nothing is lost, splits change nothing, what is written is read back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segue.wire.text.base import Found, TextFormat
+from segue.wire.text.scan import CallScanner, pieces_of
+from tests.budget import examples
+from tests.wire.text.formats import (
+    CALL,
+    DECLARED,
+    EACH,
+    OTHER,
+    as_written,
+    cut,
+    declared_for,
+    fragments,
+    in_parts,
+    some_calls,
+    texts,
+)
+
+every_format = pytest.mark.parametrize("form", EACH.values(), ids=EACH)
+
+
+@every_format
+@examples(3, items=len(EACH))
+@given(data=st.data())
+def test_no_character_is_lost_and_splits_change_nothing(form: TextFormat, data: st.DataObject):
+    text = data.draw(texts(form))
+    declared = data.draw(st.sampled_from([None, DECLARED]))
+    whole = pieces_of(text, form, declared)
+    assert as_written(whole) == text
+    parts = cut(text, data.draw(st.lists(st.integers(0, 2000), max_size=6)))
+    assert in_parts(parts, form, declared) == whole
+
+
+@every_format
+@examples(3, items=len(EACH))
+@given(data=st.data())
+def test_what_is_written_is_read_back(form: TextFormat, data: st.DataObject):
+    calls = data.draw(some_calls(form))
+    text = form.render_calls(calls)
+    pieces = pieces_of(text, form, declared_for(calls))
+    assert as_written(pieces) == text
+    assert [piece for piece in pieces if isinstance(piece, str) and piece.strip()] == []
+    read = [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, Found)]
+    assert read == [(call.name, call.arguments) for call in calls]
+
+
+def conversation(form: TextFormat) -> str:
+    calls = form.render_calls([CALL] if form.one_call else [CALL, OTHER])
+    broken = calls[: len(calls) // 3]
+    quoted = f"```\n{calls}\n```"
+    return f"I'll look < 3 `x`.\n{calls}\nSo {broken}\n{quoted}\n{calls}\nDone."
+
+
+@every_format
+def test_every_split_in_two_is_read_alike(form: TextFormat):
+    text = conversation(form)
+    whole = pieces_of(text, form, DECLARED)
+    assert sum(isinstance(piece, Found) for piece in whole) >= 2
+    for place in range(len(text)):
+        assert in_parts([text[:place], text[place:]], form, DECLARED) == whole, text[:place]
+
+
+@every_format
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 10])
+def test_pieces_of_any_size_are_read_alike(form: TextFormat, size: int):
+    text = conversation(form)
+    parts = [text[start : start + size] for start in range(0, len(text), size)]
+    assert in_parts(parts, form, DECLARED) == pieces_of(text, form, DECLARED)
+
+
+@every_format
+def test_words_are_passed_on_at_once_and_no_half_marker_is_shown(form: TextFormat):
+    call = form.render_calls([CALL])
+    scanner = CallScanner(form, DECLARED)
+    assert scanner.feed("Let me see.\n") == ["Let me see.\n"]
+    shown = [piece for sign in call for piece in scanner.feed(sign)]
+    behind = scanner.feed("\nThere.") + scanner.close()
+    pieces = [piece for piece in shown + behind if not isinstance(piece, str) or piece.strip()]
+    assert [type(piece) for piece in pieces] in ([Found, str], [Found, *[str] * len("There.")])
+    assert as_written(pieces).strip() == f"{call}\nThere.".strip() or as_written(shown + behind) == f"{call}\nThere."
+
+
+@every_format
+@pytest.mark.parametrize("around", ["```\n{}\n```", "```xml\n{}\n```\n", "~~~\n{}\n~~~", "  ```\n{}\n  ```", "a `{}`"])
+def test_what_is_quoted_is_no_call(form: TextFormat, around: str):
+    text = around.format(form.render_calls([CALL]))
+    assert pieces_of(text, form, DECLARED) == [text]
+
+
+@every_format
+@pytest.mark.parametrize(
+    "behind", ["```\nx\n```\n", "````\n```\n````\n", "```py\nx```\n", "~~~\n```\n~~~\n", "`a` ``` b\n"]
+)
+def test_a_call_behind_a_quotation_is_one(form: TextFormat, behind: str):
+    pieces = pieces_of(behind + form.render_calls([CALL]), form, DECLARED)
+    assert [piece.arguments for piece in pieces if isinstance(piece, Found)] == [CALL.arguments]
+
+
+@every_format
+def test_a_call_cut_off_anywhere_is_never_half_a_call(form: TextFormat):
+    """It may be whole where only what closes it is missing."""
+    call = form.render_calls([CALL])
+    for place in range(len(call)):
+        found = [piece for piece in pieces_of(call[:place], form, DECLARED) if isinstance(piece, Found)]
+        assert all(piece.arguments == CALL.arguments for piece in found), call[:place]
+
+
+@every_format
+def test_a_broken_call_does_not_hide_the_next(form: TextFormat):
+    """A call that breaks off, and behind it a whole one."""
+    call = form.render_calls([CALL])
+    for place in range(1, len(call)):
+        text = f"{call[:place]}\n{call}"
+        found = [piece for piece in pieces_of(text, form, DECLARED) if isinstance(piece, Found)]
+        assert found, text
+        assert found[-1].arguments == CALL.arguments, text
+
+
+@every_format
+def test_every_fragment_alone_keeps_its_characters(form: TextFormat):
+    for text in fragments(form):
+        assert as_written(pieces_of(text, form)) == text
+
+
+@every_format
+def test_declarations_and_results_say_what_they_are_given(form: TextFormat):
+    from segue.canonical.request import Tool
+    from segue.wire.text.base import Answered
+
+    schema = {
+        "type": "object",
+        "properties": {"city": {"type": "string", "description": "where"}},
+        "required": ["city"],
+    }
+    text = form.render_tools([Tool("get_weather", "Tells the weather.", schema), Tool("bare")])
+    assert all(word in text for word in ("get_weather", "Tells the weather.", "city", "where", "bare"))
+    results = form.render_results([Answered("get_weather", "c1", "Sunny <b>"), Answered("bare", "c2", "two")])
+    assert results.index("Sunny <b>") < results.index("two")
