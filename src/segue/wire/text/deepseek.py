@@ -59,28 +59,30 @@ _LONGEST_NAME = 256
 class _Call(MarkedReader):
     """One call with a separator, and the section's tokens if they stand before or behind it."""
 
+    marks, opening, closing = _MARKS, _OPENING, _CLOSING
+
     def read(self) -> Reading[list[Piece]]:
         kind = yield from self.past(_OPENING)
         start = self.mark
         if kind == "section":
             yield from self.space()
             if (yield from self.past(_SECTION_ENDS)):
-                return (yield from self.broken("no call follows"))
+                return [self.lost("no call follows")]
             kind = yield from self.past(_BEGIN)
             start = self.mark if kind else start
         mark = yield from self.find(_MARKS, _LONGEST_NAME)
         # R1 leaves out what begins the first call of a section.
         if not mark or (not kind and mark != "separator"):
             self.give_back(start)
-            return (yield from self.broken("no call follows"))
+            return [self.lost("no call follows")]
         name = self.since(start).strip()
         if not (yield from self.past(_SEPARATOR)):
-            return (yield from self.broken("no arguments follow", _CLOSING))
+            return (yield from self.broken("no arguments follow"))
         second = (yield from self._second_name()).strip()
         fenced = yield from self.past(_FENCE)
         text = yield from self._arguments(fenced=bool(fenced))
         if text is None:
-            return (yield from self.broken("the arguments have no end", _CLOSING))
+            return (yield from self.broken("the arguments have no end"))
         yield from self.closers(*([_FENCE_END] if fenced else []), _ENDS, _SECTION_ENDS)
         if second and not text and not fenced and name != "function":
             second, text = "", second
@@ -102,7 +104,7 @@ class _Call(MarkedReader):
         yield from self.space()
         if (yield from self.here(_FENCE_END if fenced else _CLOSING)):
             return ""
-        return (yield from self.value(_MARKS)) or None
+        return (yield from self.value()) or None
 
 
 def _element(tag: str) -> list[str]:

@@ -73,6 +73,7 @@ class _Call(MarkedReader):
 
     def __init__(self, form: Elements, declared: Declared) -> None:
         super().__init__(declared)
+        self.marks, self.opening, self.closing = form.marks, form.opening, form.call_end
         self._form = form
         self._parameters: list[tuple[dict[str, str], str]] = []
         self._json: str | None = None
@@ -85,23 +86,24 @@ class _Call(MarkedReader):
             if not (yield from self.past(form.call)):
                 if not (yield from self.past(form.section_end)):
                     self.give_back(opened)
-                return (yield from self.broken("no call follows"))
+                return [self.lost("no call follows")]
         opened = self.mark
         tag = yield from self._tag()
         if tag is None:
             self.give_back(opened)
-            return (yield from self.broken("the call's tag has no end"))
+            return [self.lost("the call's tag has no end")]
         why, is_at_next = yield from self._parts()
         if why:
             if not is_at_next:
                 yield from self.find(form.around_call)
-            return (yield from self.broken(why, form.call_end))
+            yield from self.past(form.call_end)
+            return [self.lost(why)]
         is_closed = yield from self.here(form.marks)
         yield from self.closers(form.call_end, form.section_end)
         if self.ended and form.marks.may_begin(self._text, self._at):
             self.take(len(self._text) - self._at)
         call = self._call_of(tag.get(form.name, "").strip(), self.written())
-        if not is_closed and isinstance(call, Found) and self.declared.lacks(call.name, call.arguments):
+        if not is_closed and isinstance(call, Found) and self.declared.whole(call.name, call.arguments) is False:
             return [Lost(call.written, "the call has no end")]
         return [call]
 
@@ -124,14 +126,14 @@ class _Call(MarkedReader):
                 yield from self.past(marks)
                 if (yield from self._tag()) is None:
                     return "a tag has no end", False
-                self._json = yield from self.value(marks)
+                self._json = yield from self.value()
                 if self._json is None:
                     return "the arguments have no end", False
                 yield from self.closers(self._form.json_end)
             elif mark in ("call end", "section end"):
                 return "", False
             elif not mark and self._is_empty and (yield from self.sign()) == "{":
-                self._json = yield from self.value(marks)
+                self._json = yield from self.value()
                 if self._json is None:
                     return "the arguments have no end", False
             else:

@@ -30,25 +30,27 @@ _LONGEST_NAME = 256
 
 
 class _Call(MarkedReader):
+    marks, opening, closing = _MARKS, _CALL, _END
+
     def read(self) -> Reading[list[Piece]]:
         yield from self.past(_CALL)
         start = self.mark
         mark = yield from self.find(_NAME_ENDS, _LONGEST_NAME)
         if not mark:
             self.give_back(start)
-            return (yield from self.broken("no call follows"))
+            return [self.lost("no call follows")]
         name = self.since(start).strip().removeprefix("call:")
         if mark != "object":
-            return (yield from self.broken("no arguments follow", _END))
+            return (yield from self.broken("no arguments follow"))
         start = self.mark
-        if not (yield from self.balanced(_MARKS, _STRINGS)):
-            return (yield from self.broken("the arguments have no end", _END))
+        if not (yield from self.balanced(_STRINGS)):
+            return (yield from self.broken("the arguments have no end"))
         text = self.since(start)
         yield from self.closers(_END)
         try:
             arguments = read_value(text)
         except NotReadableError as error:
-            return (yield from self.broken(f"not readable: {error}"))
+            return [self.lost(f"not readable: {error}")]
         return [call_with(name, arguments, self.written())]
 
 

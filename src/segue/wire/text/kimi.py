@@ -41,6 +41,8 @@ _LONGEST_ID = 512
 class _Call(MarkedReader):
     """One call, with the section's tokens if they stand before or behind it."""
 
+    marks, opening, closing = _MARKS, _OPENING, _CLOSING
+
     def read(self) -> Reading[list[Piece]]:
         if (yield from self.past(_OPENING)) == "section":
             opened = self.mark
@@ -48,17 +50,17 @@ class _Call(MarkedReader):
             if not (yield from self.past(_CALL)):
                 if not (yield from self.past(_SECTION_ENDS)):
                     self.give_back(opened)
-                return (yield from self.broken("no call follows"))
+                return [self.lost("no call follows")]
         start = self.mark
         if not (yield from self.find(_MARKS, _LONGEST_ID)):
             self.give_back(start)
-            return (yield from self.broken("no id follows"))
+            return [self.lost("no id follows")]
         raw_id = self.since(start).strip()
         if not (yield from self.past(_SEPARATOR)):
-            return (yield from self.broken("no arguments follow", _CLOSING))
-        text = yield from self.value(_MARKS)
+            return (yield from self.broken("no arguments follow"))
+        text = yield from self.value()
         if text is None or (not text and not (yield from self.here(_CLOSING))):
-            return (yield from self.broken("the arguments have no end", _CLOSING))
+            return (yield from self.broken("the arguments have no end"))
         yield from self.closers(_ENDS, _SECTION_ENDS)
         return [call_of(_name_of(raw_id, self.declared), text, self.written(), raw_id)]
 

@@ -18,7 +18,8 @@ from segue.wire.text.typed import Declared
 __all__ = ["MarkedReader", "Marks", "call_of", "call_with", "opener"]
 
 # A quote opens a string where a value or a key may begin: an apostrophe in a word does not.
-_BEFORE_STRING = frozenset("{[(,:=>|")
+_BEFORE_STRING = frozenset("{[,:")
+_BEHIND_STRING = frozenset({*"}],:", ""})
 _STRINGS = {quote: re.compile(rf"[^{quote}\\]*+(?:\\.[^{quote}\\]*+)*+", re.DOTALL) for quote in "\"'"}
 
 
@@ -61,7 +62,11 @@ class Marks:
 
 
 class MarkedReader(Reader):
-    """A region that is read from marker to marker."""
+    """A region that is read from marker to marker: all `marks` it knows, those that begin a call, and that close it."""
+
+    marks: Marks
+    opening: Marks
+    closing: Marks
 
     def here(self, marks: Marks) -> Reading[str]:
         """The kind of the marker that comes next, or nothing."""
@@ -95,40 +100,55 @@ class MarkedReader(Reader):
                 return ""
             yield
 
-    def balanced(self, marks: Marks, strings: Mapping[str, Marks] | None = None) -> Reading[bool]:
+    def balanced(self, strings: Mapping[str, Marks] | None = None) -> Reading[bool]:
         """Takes a list or an object, and gives whether it is whole: no marker may stand in it, but in strings.
 
         `strings` are kinds of markers that begin a string, with the marker that ends it.
         """
         depth, place = 0, self._at
         while True:
-            found = self._next(marks.structure, marks, place)
+            found = self._next(self.marks.structure, self.marks, place)
             if found is None:
-                self.take(self._safe_end(marks, place) - self._at)
+                self.take(self._safe_end(self.marks, place) - self._at)
                 if self.ended:
                     return False
                 yield
                 place = self._at
                 continue
             sign, start, place = found[0], found.start(), found.end()
-            if found[1]:
-                ends = (strings or {}).get(marks.kind(sign))
-                self.take((start if ends is None else place) - self._at)
-                if ends is None or not (yield from self.find(ends)):
+            ends = (strings or {}).get(self.marks.kind(sign)) if found[1] else None
+            if found[1] and ends is None:
+                self.take(start - self._at)
+                return False
+            if ends is not None or sign in _STRINGS:
+                if ends is None and not self._opens_string(start):
+                    continue
+                self.take(place - self._at)
+                if not (yield from self._whole_string(sign if ends is None else ends)):
                     return False
-                yield from self.past(ends)
                 place = self._at
-            elif sign in _STRINGS:
-                if self._opens_string(start):
-                    self.take(place - self._at)
-                    if not (yield from self.string(sign)):
-                        return False
-                    place = self._at
             else:
                 depth += 1 if sign in "{[" else -1
                 if depth <= 0:
                     self.take(place - self._at)
                     return True
+
+    def _whole_string(self, ends: str | Marks) -> Reading[bool]:
+        """Takes a string, and gives whether what stands behind it may do so. If not, a call may have begun in it."""
+        start = self.mark
+        if isinstance(ends, str):
+            is_whole = yield from self.string(ends)
+        else:
+            is_whole = bool((yield from self.find(ends)) and (yield from self.past(ends)))
+        if is_whole:
+            yield from self.space()
+            is_whole = (yield from self.sign()) in _BEHIND_STRING or bool((yield from self.here(self.marks)))
+        if not is_whole:
+            begun = self.opening.pattern.search(self.since(start))
+            if begun is not None:
+                self.give_back(start)
+                self.take(begun.start())
+        return is_whole
 
     def string(self, quote: str) -> Reading[bool]:
         """Takes a string whose first quote was taken; whether it has an end."""
@@ -143,23 +163,23 @@ class MarkedReader(Reader):
                 return False
             yield
 
-    def value(self, marks: Marks) -> Reading[str | None]:
+    def value(self) -> Reading[str | None]:
         """Takes a JSON value, however loosely written; None if its end is missing.
 
         One that is no list, object or string goes to the next marker. Without that it has no end.
         """
         yield from self.space()
         start = self.mark
-        if (yield from self.here(marks)):
+        if (yield from self.here(self.marks)):
             return ""
         sign = yield from self.sign()
         if sign in ("{", "["):
-            is_whole = yield from self.balanced(marks)
+            is_whole = yield from self.balanced()
         elif sign in _STRINGS:
             self.take(1)
-            is_whole = yield from self.string(sign)
+            is_whole = yield from self._whole_string(sign)
         else:
-            is_whole = bool((yield from self.find(marks)))
+            is_whole = bool((yield from self.find(self.marks)))
         return self.since(start) if is_whole else None
 
     def closers(self, *stages: Marks) -> Reading[None]:
@@ -170,11 +190,11 @@ class MarkedReader(Reader):
             if not (yield from self.past(stage)):
                 self.give_back(before)
 
-    def broken(self, why: str, closing: Marks | None = None) -> Reading[list[Piece]]:
-        """What was taken is no call; a marker that closes it belongs to it."""
-        if closing is not None:
-            yield from self.past(closing)
-        return [Lost(self.written(), why)]
+    def broken(self, why: str) -> Reading[list[Piece]]:
+        """What was taken is no call, nor what stands before the next marker; one that closes it belongs to it."""
+        yield from self.find(self.marks)
+        yield from self.past(self.closing)
+        return [self.lost(why)]
 
     def _next(self, pattern: re.Pattern[str], marks: Marks, place: int) -> re.Match[str] | None:
         """What comes next of a pattern that holds these markers, unless the end of the text may cut one off there."""
@@ -187,8 +207,13 @@ class MarkedReader(Reader):
         return len(self._text) if self.ended else marks.cut(self._text, place)
 
     def _opens_string(self, place: int) -> bool:
-        before = self._text[place - 1] if place else next((text[-1] for text in reversed(self._taken) if text), "")
-        return before.isspace() or before in _BEFORE_STRING
+        """Whether what stands before a quote lets a string begin there."""
+        while place and self._text[place - 1].isspace():
+            place -= 1
+        if place:
+            return self._text[place - 1] in _BEFORE_STRING
+        before = next((text for text in reversed(self._taken) if not text.isspace() and text), "")
+        return before.rstrip()[-1:] in _BEFORE_STRING
 
 
 def opener(marks: Marks, region: Callable[[Declared], Region]) -> Opener:

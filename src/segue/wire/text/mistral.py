@@ -28,6 +28,8 @@ _LONGEST_NAME = 256
 
 
 class _Calls(MarkedReader):
+    marks, opening, closing = _MARKS, _OPENING, Marks({})
+
     def read(self) -> Reading[list[Piece]]:
         yield from self.past(_OPENING)
         opened = self.mark
@@ -42,7 +44,7 @@ class _Calls(MarkedReader):
         mark = yield from self.find(_NAME_ENDS, _LONGEST_NAME)
         if not mark:
             self.give_back(opened)
-            return (yield from self.broken("no call follows"))
+            return [self.lost("no call follows")]
         name, raw_id = self.since(start), None
         if mark == "id":
             yield from self.past(_SEPARATORS)
@@ -50,9 +52,9 @@ class _Calls(MarkedReader):
             mark = yield from self.find(_NAME_ENDS, _LONGEST_NAME)
             raw_id = self.since(start).strip() or None
         if mark not in ("arguments", "object"):
-            return (yield from self.broken("no arguments follow"))
+            return [self.lost("no arguments follow")]
         yield from self.past(_SEPARATORS)
-        text = yield from self.value(_MARKS)
+        text = yield from self.value()
         if not text:
             return (yield from self.broken("the arguments have no end"))
         return [call_of(name, text, self.written(), raw_id)]
@@ -65,8 +67,8 @@ class _Calls(MarkedReader):
             start = self.mark
             if (yield from self.sign()) != "{":
                 yield from self.one_of("]")
-                return [*pieces, *(yield from self.broken("no call follows"))]
-            if not (yield from self.balanced(_MARKS)):
+                return [*pieces, self.lost("no call follows")]
+            if not (yield from self.balanced()):
                 return [*pieces, *(yield from self.broken("the call has no end"))]
             text = self.since(start)
             has_more = listed and (yield from self._between_objects())
