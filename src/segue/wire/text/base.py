@@ -76,10 +76,14 @@ Match: TypeAlias = Literal["no", "perhaps"] | Callable[[Declared], Region]
 
 
 class Opener(Struct, frozen=True):
-    """`first` are the signs that it may begin with; `match(text, place, at_line_start, ended)` looks at a place."""
+    """`first` are the signs that it may begin with, `second` those that may follow (any, if none are named).
+
+    `match(text, place, at_line_start, ended)` looks at a place. A line also starts behind blanks.
+    """
 
     first: str
     match: Callable[[str, int, bool, bool], Match]
+    second: str = ""
 
 
 def literal(marker: str, region: Callable[[Declared], Region]) -> Opener:
@@ -91,11 +95,11 @@ def literal(marker: str, region: Callable[[Declared], Region]) -> Opener:
         short = len(text) - place < len(marker) and not ended
         return "perhaps" if short and marker.startswith(text[place:]) else "no"
 
-    return Opener(marker[0], match)
+    return Opener(marker[0], match, marker[1:2])
 
 
 def any_of(markers: Sequence[str], region: Callable[[Declared], Region]) -> Opener:
-    """An opener that is one of several strings, which all begin with the same sign."""
+    """An opener that is one of several strings, which all begin with the same sign and are longer than that."""
     whole = re.compile("|".join(map(re.escape, markers)))
     longest = max(map(len, markers))
 
@@ -106,7 +110,7 @@ def any_of(markers: Sequence[str], region: Callable[[Declared], Region]) -> Open
             return "no"
         return "perhaps" if any(marker.startswith(text[place:]) for marker in markers) else "no"
 
-    return Opener(markers[0][0], match)
+    return Opener(markers[0][0], match, "".join({marker[1] for marker in markers}))
 
 
 class Answered(Struct, frozen=True, gc=False):

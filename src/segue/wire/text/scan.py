@@ -6,8 +6,9 @@ What stands in a code fence, or behind a back tick, is quoted and no call.
 from __future__ import annotations
 
 import re
+from functools import cache
 
-from segue.wire.text.base import Found, Lost, Match, Piece, Region, TextFormat
+from segue.wire.text.base import Found, Lost, Match, Opener, Piece, Region, TextFormat
 from segue.wire.text.typed import Declared
 
 __all__ = ["CallScanner", "Piece", "pieces_of"]
@@ -21,14 +22,25 @@ _ANEW = 16
 _SLICE = 4096
 
 
+@cache
+def _candidates(openers: tuple[Opener, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Where to look: what may begin a call, or a fence, and runs that are not over. And the same for quoted text.
+
+    Each way begins with a sign of its own, and not with what stands before it: so it is searched for by these signs.
+    """
+    follows = {one: one.second and rf"(?=[{re.escape(one.second)}]|\Z)" for one in openers}
+    calls = [re.escape(sign) + follows[one] for one in openers for sign in one.first]
+    runs = [rf"{sign}(?<!{sign * 2})(?={sign * (_FENCE - 1)}|{sign}*+\Z)" for sign in _RUN]
+    return re.compile("|".join([*calls, *runs])), re.compile("|".join([*calls, *_RUN]))
+
+
 class CallScanner:
     """Reads one text. Words come as strings, joined as far as nothing stands between them."""
 
     def __init__(self, form: TextFormat, declared: Declared | None = None) -> None:
         self._declared = declared or Declared()
         self._openers = form.openers
-        signs = "".join({sign for opener in form.openers for sign in opener.first})
-        self._candidate = re.compile(f"[{re.escape(signs)}`~]")
+        self._candidate, self._unquoting = _candidates(form.openers)
         self._rest = ""
         self._region: Region | None = None
         self._fence = _NO_RUN
@@ -86,12 +98,12 @@ class CallScanner:
         self._rest = ""
         place = self._behind_run(text, 0) if self._run[1] else 0
         blank_from = 0
-        while (found := self._candidate.search(text, place)) is not None:
+        while (found := self._next(text, place)) is not None:
             place = found.start()
             self._go_on(text, blank_from, place)
             blank_from = place
             before = text[place - 1] if place else self._before
-            if found[0] in _RUN:
+            if text[place] in _RUN:
                 place = self._behind_run(text, place)
                 self._blank = self._quoted = False
                 blank_from = place
@@ -112,6 +124,9 @@ class CallScanner:
         self._pass(text[:place], pieces)
         self._rest = text[place:]
         return ""
+
+    def _next(self, text: str, place: int) -> re.Match[str] | None:
+        return (self._unquoting if self._quoted else self._candidate).search(text, place)
 
     def _match(self, text: str, place: int, *, ended: bool) -> Match:
         verdict: Match = "no"
