@@ -103,12 +103,14 @@ class CallScanner:
             self._go_on(text, blank_from, place)
             blank_from = place
             before = text[place - 1] if place else self._before
-            if text[place] in _RUN:
+            is_run = text[place] in _RUN
+            match = "no" if self._fence[1] or self._quoted or (is_run and not self._blank) else None
+            match = match or self._match(text, place, ended=ended)
+            if is_run and match == "no":
                 place = self._behind_run(text, place)
                 self._blank = self._quoted = False
                 blank_from = place
                 continue
-            match = "no" if self._fence[1] or self._quoted else self._match(text, place, ended=ended)
             if match == "perhaps":
                 break
             if match != "no" and before == "`":
