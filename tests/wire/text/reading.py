@@ -124,7 +124,7 @@ def work(text: str, form: TextFormat, step: int | None = None) -> int:
             found = opener.match(text, place, at_line_start, ended)
             return found if isinstance(found, str) else lambda declared: _Counted(found(declared), count)
 
-        return Opener(opener.first, match)
+        return Opener(opener.first, match, opener.second)
 
     def profile(_frame: FrameType, event: str, _arg: object) -> None:
         if event in ("call", "c_call"):

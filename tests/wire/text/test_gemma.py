@@ -60,6 +60,22 @@ READ = {
         [],
         f"`{O}call:get{{}}{C}`\n```\n{O}call:get{{}}{C}\n```",
     ),
+    "Python in a fence": (
+        "Sure:\n```tool_code\nget(city='Paris', days=3, all=True)\n```\nDone.",
+        [("get", {"city": "Paris", "days": 3, "all": True})],
+        "Sure:\n\nDone.",
+    ),
+    "Python in a fence, printed, with its module": (
+        '```tool_code\nprint(default_api.get(city="a, (b)", of=[1, {"x": None}]))\n```',
+        [("get", {"city": "a, (b)", "of": [1, {"x": None}]})],
+        "",
+    ),
+    "Python in a fence, several": ("```tool_code\nget(a=1)\n\nput()\n```\n", [("get", {"a": 1}), ("put", {})], "\n"),
+    "Python in a fence, a list": ("```tool_code\n[get(a=1), put()]\n```", [("get", {"a": 1}), ("put", {})], ""),
+    "another fence": ("```tool\nget()\n```\n```python\nget()\n```", [], "```tool\nget()\n```\n```python\nget()\n```"),
+    "a fence that is not at the start of a line": ("a ```tool_code get() ```", [], "a ```tool_code get() ```"),
+    "a fence in a fence": ("````\n```tool_code\nget()\n```\n````", [], "````\n```tool_code\nget()\n```\n````"),
+    "half a fence": ("```tool_", [], "```tool_"),
     "half a token": ("a <|tool_c", [], "a <|tool_c"),
 }
 
@@ -82,6 +98,12 @@ LOST = {
     "a value without a key": (f"{O}call:get{{1}}{C}{O}call:put{{}}{C}", [f"{O}call:get{{1}}{C}"], ["put"]),
     "a key without a value": (f"{O}call:get{{a:}}{C}", [f"{O}call:get{{a:}}{C}"], []),
     "a bracket of the wrong kind": (f"{O}call:get{{a:[1}}}}{C}", [f"{O}call:get{{a:[1}}}}{C}"], []),
+    "code that is more than calls": (
+        f"```tool_code\nimport os\nx = get(a=1)\n```\n{O}call:put{{}}{C}",
+        ["```tool_code\nimport os\nx = get(a=1)\n```"],
+        ["put"],
+    ),
+    "code without an end": ("```tool_code\nget(a=1)", ["```tool_code\nget(a=1)"], []),
     "nested too deep": (
         f"{O}call:get{{a:{'[' * 600}{']' * 600}}}{C}",
         [f"{O}call:get{{a:{'[' * 600}{']' * 600}}}{C}"],

@@ -1,22 +1,28 @@
 """`gemma`: what Google's open models write to call a tool (TPL-11).
 
-Gemma 4 and FunctionGemma have special tokens around `call:name{key:value}`, and tokens in place of quotes. Rendered is
-Gemma 4's way.
+Gemma 4 and FunctionGemma have special tokens around `call:name{key:value}`, and tokens in place of quotes; Gemma 3
+writes Python into a fence that is named `tool_code`. Where Gemma 2 and 3 were asked for a list of calls, or for JSON,
+they write what `llama` reads. Rendered is Gemma 4's way.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
+
+from msgspec.structs import replace
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
 from segue.wire.fields import object_or_none
-from segue.wire.text.base import Answered, Piece, TextFormat
+from segue.wire.text.base import Answered, Found, Piece, TextFormat
 from segue.wire.text.gemma_values import QUOTES, in_order, read_value, write_key, write_value
 from segue.wire.text.loose import NotReadableError
 from segue.wire.text.marks import MarkedReader, Marks, call_with, opener
+from segue.wire.text.pythonic import as_objects
 from segue.wire.text.reader import Reading
+from segue.wire.text.spoken import calls_in
 
 __all__ = ["GEMMA"]
 
@@ -52,6 +58,49 @@ class _Call(MarkedReader):
         except NotReadableError as error:
             return [self.lost(f"not readable: {error}")]
         return [call_with(name, arguments, self.written())]
+
+
+_FENCE = Marks({"fence": "```tool_code"})
+_FENCE_END = Marks({"end": "```"})
+_PRINTED = re.compile(r"print\s*\((.*)\)", re.DOTALL)
+
+
+class _Code(MarkedReader):
+    """A fence of code that is nothing but calls, each on lines of its own."""
+
+    marks, opening, closing = _FENCE_END, _FENCE, _FENCE_END
+
+    def read(self) -> Reading[list[Piece]]:
+        yield from self.past(_FENCE)
+        start = self.mark
+        is_closed = yield from self.find(_FENCE_END)
+        text = self.since(start).strip()
+        yield from self.past(_FENCE_END)
+        found = self._calls(text)
+        if isinstance(found, str) or not is_closed:
+            return [self.lost(found if isinstance(found, str) else "the code has no end")]
+        return [replace(found[0], written=self.written()), *found[1:]]
+
+    def _calls(self, text: str) -> list[Found] | str:
+        """The calls of the code taken as one, or line by line; or why it is more than calls."""
+        found = calls_in(as_objects(_unprinted(text)))
+        if isinstance(found, str):
+            lines = [calls_in(as_objects(_unprinted(line.strip()))) for line in text.splitlines() if line.strip()]
+            found = next((line for line in lines if isinstance(line, str)), "no call follows")
+            if all(isinstance(line, list) for line in lines) and lines:
+                found = [call for line in lines for call in line if isinstance(call, Found)]
+        return found if isinstance(found, str) else [replace(one, name=self._name(one.name)) for one in found]
+
+    def _name(self, name: str) -> str:
+        """A name without the module that it is taken from."""
+        last = name.rpartition(".")[2]
+        is_whole = self.declared.knows(name) if self.declared.given else not name.startswith("default_api.")
+        return name if is_whole or (self.declared.given and not self.declared.knows(last)) else last
+
+
+def _unprinted(code: str) -> str:
+    found = _PRINTED.fullmatch(code)
+    return code if found is None else found[1]
 
 
 def _render_tools(tools: Sequence[Tool]) -> str:
@@ -139,8 +188,8 @@ def _render_results(results: Sequence[Answered]) -> str:
 GEMMA = TextFormat(
     name="gemma",
     title="Gemma 4 and FunctionGemma: bare keys, and tokens in place of quotes",
-    openers=(opener(_CALL, _Call),),
-    markers=(f"{_OPEN}call:", _OPEN, "<start_function_call>"),
+    openers=(opener(_CALL, _Call), opener(_FENCE, _Code)),
+    markers=(_OPEN, "<start_function_call>", "```tool_code"),
     render_tools=_render_tools,
     render_calls=_render_calls,
     render_results=_render_results,

@@ -34,7 +34,7 @@ class Marks:
         self.pattern = re.compile(alternatives)
         self.structure = re.compile(f"({alternatives})|[{{}}\\[\\]\"']")
         self.longest = max(map(len, ordered), default=1)
-        self.first = "".join({spelling[0] for spelling in ordered})
+        self.first, self.second = ("".join({one[sign] for one in ordered if one[sign:]}) for sign in (0, 1))
         self._beginnings = frozenset(one[:length] for one in ordered for length in range(1, len(one)))
 
     def kind(self, spelling: str) -> str:
@@ -224,7 +224,7 @@ def opener(marks: Marks, region: Callable[[Declared], Region]) -> Opener:
             return "perhaps"
         return "no" if marks.pattern.match(text, place) is None else region
 
-    return Opener(marks.first, match)
+    return Opener(marks.first, match, marks.second)
 
 
 def call_of(name: str, text: str, written: str, raw_id: str | None = None) -> Piece:
