@@ -227,15 +227,14 @@ def test_it_is_rendered_as_v3_1() -> None:
         "<",
         "<｜",
         f"{B}a{SEP}{{}} ",
-    ]
-    + [
         "<｜DSML｜invoke ",
         '<｜DSML｜invoke name="a">',
         GET_A,
         '<｜DSML｜parameter name="',
         dsml("a", ("b", "true", "c")),
-    ]
-    + [GET_A + '<｜DSML｜invoke name="b">' * 20, dsml("a", *[("b", "true", "c")] * 40)],
+        GET_A + '<｜DSML｜invoke name="b">' * 20,
+        dsml("a", *([("b", "true", "c")] * 40)),
+    ],
 )
 def test_work_grows_with_the_text(text: str) -> None:
     assert_linear(text, DEEPSEEK_TEXT)

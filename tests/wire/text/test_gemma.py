@@ -13,13 +13,13 @@ from segue.wire.text.scan import pieces_of
 from tests.budget import examples
 from tests.wire.text.reading import CALLS, Told, assert_linear, calls, declared_for, lost, made, read, words
 
-O, C, Q = "<|tool_call>", "<tool_call|>", '<|"|>'
+B, C, Q = "<|tool_call>", "<tool_call|>", '<|"|>'
 FO, FC, FQ = "<start_function_call>", "<end_function_call>", "<escape>"
 
 READ = {
-    "a string": (f"{O}call:get{{city:{Q}Paris{Q}}}{C}", [("get", {"city": "Paris"})], ""),
+    "a string": (f"{B}call:get{{city:{Q}Paris{Q}}}{C}", [("get", {"city": "Paris"})], ""),
     "all kinds of values": (
-        f"{O}call:get{{a:1,b:-2.5e3,c:true,d:false,e:null,f:None,g:[1,{Q}x{Q},[]],h:{{i:{{}}}}}}{C}",
+        f"{B}call:get{{a:1,b:-2.5e3,c:true,d:false,e:null,f:None,g:[1,{Q}x{Q},[]],h:{{i:{{}}}}}}{C}",
         [
             (
                 "get",
@@ -29,7 +29,7 @@ READ = {
         "",
     ),
     "several, with words around": (
-        f"Let me see.\n{O}call:get{{}}{C}{O}call:put{{}}{C}!",
+        f"Let me see.\n{B}call:get{{}}{C}{B}call:put{{}}{C}!",
         [("get", {}), ("put", {})],
         "Let me see.\n!",
     ),
@@ -39,26 +39,26 @@ READ = {
         "",
     ),
     "markers and braces in a string": (
-        f"{O}call:get{{a:{Q}}}{C}{O}'\"\\{Q}}}{C}",
-        [("get", {"a": f"}}{C}{O}'\"\\"})],
+        f"{B}call:get{{a:{Q}}}{C}{B}'\"\\{Q}}}{C}",
+        [("get", {"a": f"}}{C}{B}'\"\\"})],
         "",
     ),
-    "the other quote in a string": (f"{O}call:get{{a:{Q}{FQ}{Q}}}{C}", [("get", {"a": FQ})], ""),
-    "blanks and line breaks": (f"{O} call:get {{\n a : {Q}x{Q} ,\n b : 1\n}}\n{C}", [("get", {"a": "x", "b": 1})], ""),
-    "quoted keys": (f'{O}call:get{{{Q}a b{Q}:1,"c:d":2}}{C}', [("get", {"a b": 1, "c:d": 2})], ""),
-    "JSON": (f'{O}call:get{{"a": "x\\n", "b": [true]}}{C}', [("get", {"a": "x\n", "b": [True]})], ""),
+    "the other quote in a string": (f"{B}call:get{{a:{Q}{FQ}{Q}}}{C}", [("get", {"a": FQ})], ""),
+    "blanks and line breaks": (f"{B} call:get {{\n a : {Q}x{Q} ,\n b : 1\n}}\n{C}", [("get", {"a": "x", "b": 1})], ""),
+    "quoted keys": (f'{B}call:get{{{Q}a b{Q}:1,"c:d":2}}{C}', [("get", {"a b": 1, "c:d": 2})], ""),
+    "JSON": (f'{B}call:get{{"a": "x\\n", "b": [true]}}{C}', [("get", {"a": "x\n", "b": [True]})], ""),
     "bare words": (
-        f"{O}call:get{{city:New York,time:10:30,it:don't}}{C}",
+        f"{B}call:get{{city:New York,time:10:30,it:don't}}{C}",
         [("get", {"city": "New York", "time": "10:30", "it": "don't"})],
         "",
     ),
-    "a comma too many": (f"{O}call:get{{a:[1,2,],b:1,}}{C}", [("get", {"a": [1, 2], "b": 1})], ""),
-    "the end missing at the end": (f"{O}call:get{{a:1}}", [("get", {"a": 1})], ""),
-    "no call: before the name": (f"{O}get{{a:1}}{C}", [("get", {"a": 1})], ""),
+    "a comma too many": (f"{B}call:get{{a:[1,2,],b:1,}}{C}", [("get", {"a": [1, 2], "b": 1})], ""),
+    "the end missing at the end": (f"{B}call:get{{a:1}}", [("get", {"a": 1})], ""),
+    "no call: before the name": (f"{B}get{{a:1}}{C}", [("get", {"a": 1})], ""),
     "quoted": (
-        f"`{O}call:get{{}}{C}`\n```\n{O}call:get{{}}{C}\n```",
+        f"`{B}call:get{{}}{C}`\n```\n{B}call:get{{}}{C}\n```",
         [],
-        f"`{O}call:get{{}}{C}`\n```\n{O}call:get{{}}{C}\n```",
+        f"`{B}call:get{{}}{C}`\n```\n{B}call:get{{}}{C}\n```",
     ),
     "Python in a fence": (
         "Sure:\n```tool_code\nget(city='Paris', days=3, all=True)\n```\nDone.",
@@ -88,25 +88,25 @@ def test_calls_are_read_and_all_else_are_words(case: str) -> None:
 
 
 LOST = {
-    "an object that ends too early": (f"{O}call:get{{a:{C} x", [f"{O}call:get{{a:{C}"], []),
-    "a new call inside one": (f"{O}call:get{{a:[{O}call:put{{}}{C}", [f"{O}call:get{{a:["], ["put"]),
-    "cut off in a string": (f"ok {O}call:get{{a:{Q}Par", [f"{O}call:get{{a:{Q}Par"], []),
-    "cut off in the name": (f"{O}call:ge", [O], []),
-    "no arguments": (f"{O}call:get{C}{O}call:put{{}}{C}", [f"{O}call:get{C}"], ["put"]),
-    "no name": (f"{O}call:{{}}{C}", [f"{O}call:{{}}{C}"], []),
-    "a name of several words": (f"{O}I shall call {{}}{C}", [f"{O}I shall call {{}}{C}"], []),
-    "a value without a key": (f"{O}call:get{{1}}{C}{O}call:put{{}}{C}", [f"{O}call:get{{1}}{C}"], ["put"]),
-    "a key without a value": (f"{O}call:get{{a:}}{C}", [f"{O}call:get{{a:}}{C}"], []),
-    "a bracket of the wrong kind": (f"{O}call:get{{a:[1}}}}{C}", [f"{O}call:get{{a:[1}}}}{C}"], []),
+    "an object that ends too early": (f"{B}call:get{{a:{C} x", [f"{B}call:get{{a:{C}"], []),
+    "a new call inside one": (f"{B}call:get{{a:[{B}call:put{{}}{C}", [f"{B}call:get{{a:["], ["put"]),
+    "cut off in a string": (f"ok {B}call:get{{a:{Q}Par", [f"{B}call:get{{a:{Q}Par"], []),
+    "cut off in the name": (f"{B}call:ge", [B], []),
+    "no arguments": (f"{B}call:get{C}{B}call:put{{}}{C}", [f"{B}call:get{C}"], ["put"]),
+    "no name": (f"{B}call:{{}}{C}", [f"{B}call:{{}}{C}"], []),
+    "a name of several words": (f"{B}I shall call {{}}{C}", [f"{B}I shall call {{}}{C}"], []),
+    "a value without a key": (f"{B}call:get{{1}}{C}{B}call:put{{}}{C}", [f"{B}call:get{{1}}{C}"], ["put"]),
+    "a key without a value": (f"{B}call:get{{a:}}{C}", [f"{B}call:get{{a:}}{C}"], []),
+    "a bracket of the wrong kind": (f"{B}call:get{{a:[1}}}}{C}", [f"{B}call:get{{a:[1}}}}{C}"], []),
     "code that is more than calls": (
-        f"```tool_code\nimport os\nx = get(a=1)\n```\n{O}call:put{{}}{C}",
+        f"```tool_code\nimport os\nx = get(a=1)\n```\n{B}call:put{{}}{C}",
         ["```tool_code\nimport os\nx = get(a=1)\n```"],
         ["put"],
     ),
     "code without an end": ("```tool_code\nget(a=1)", ["```tool_code\nget(a=1)"], []),
     "nested too deep": (
-        f"{O}call:get{{a:{'[' * 600}{']' * 600}}}{C}",
-        [f"{O}call:get{{a:{'[' * 600}{']' * 600}}}{C}"],
+        f"{B}call:get{{a:{'[' * 600}{']' * 600}}}{C}",
+        [f"{B}call:get{{a:{'[' * 600}{']' * 600}}}{C}"],
         [],
     ),
 }
@@ -130,7 +130,7 @@ def test_rendered_calls_read_back(told: list[Told]) -> None:
 def test_it_is_rendered_as_gemma_4() -> None:
     call = ToolCall("get", {"z": [1.5, None], "A": {"x": True, "y": "a\n"}, "b c": Q})
     assert GEMMA.render_calls([call, ToolCall("now", {})]) == (
-        f'{O}call:get{{A:{{x:true,y:{Q}a\n{Q}}},{Q}b c{Q}:"\\u003c|\\"|>",z:[1.5,None]}}{C}{O}call:now{{}}{C}'
+        f'{B}call:get{{A:{{x:true,y:{Q}a\n{Q}}},{Q}b c{Q}:"\\u003c|\\"|>",z:[1.5,None]}}{C}{B}call:now{{}}{C}'
     )
     assert GEMMA.render_results([Answered("get", "1", "ok"), Answered("put", "2", "no")]) == (
         f"<|tool_response>response:get{{value:{Q}ok{Q}}}<tool_response|>"
@@ -160,19 +160,22 @@ def test_tools_are_declared_as_the_template_does() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        O,
-        f"{O}call:",
-        f"{O}call:a{{",
-        f"{O}call:a{{b:{Q}",
-        f"{O}call:a{{b:[",
-        f"{O}call:a{{}} ",
+        B,
+        f"{B}call:",
+        f"{B}call:a{{",
+        f"{B}call:a{{b:{Q}",
+        f"{B}call:a{{b:[",
+        f"{B}call:a{{}} ",
         "<",
         "<|",
         Q,
-        f'{O}a{{"',
+        f'{B}a{{"',
         FO,
-    ]
-    + [f"{O}a{{b:'\\"],
+        f"{B}a{{b:'\\",
+        "```",
+        "```tool_code\n",
+        "```tool_code\na(\n```\n",
+    ],
 )
 def test_work_grows_with_the_text(text: str) -> None:
     assert_linear(text, GEMMA)

@@ -180,8 +180,21 @@ def test_tools_are_declared_as_json() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [B, S, f"{B}a{A}", f"{B}a{A}{{", f'{B}a{A}{{"', f"{B}a{A}{{'\\", "<", f"{B}a{A}{{}}", f"{B}a{A}{{}} ", k3("a")[:60]]
-    + [f"{OPEN}argument key=", f'{OPEN}call tool="a"{SEP}', k3("a", ("b", "string", f"{OPEN}call "))[:-20]],
+    [
+        B,
+        S,
+        f"{B}a{A}",
+        f"{B}a{A}{{",
+        f'{B}a{A}{{"',
+        f"{B}a{A}{{'\\",
+        "<",
+        f"{B}a{A}{{}}",
+        f"{B}a{A}{{}} ",
+        k3("a")[:60],
+        f"{OPEN}argument key=",
+        f'{OPEN}call tool="a"{SEP}',
+        k3("a", ("b", "string", f"{OPEN}call "))[:-20],
+    ],
 )
 def test_work_grows_with_the_text(text: str) -> None:
     assert_linear(text, KIMI_TEXT)

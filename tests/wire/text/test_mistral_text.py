@@ -31,7 +31,7 @@ from segue.wire.text.scan import pieces_of
 from tests.budget import examples
 from tests.wire.text.reading import CALLS, Told, assert_linear, calls, declared_for, lost, made, read, words
 
-T, A, I = "[TOOL_CALLS]", "[ARGS]", "[CALL_ID]"
+T, A, N = "[TOOL_CALLS]", "[ARGS]", "[CALL_ID]"
 
 READ = {
     "v3, a list with ids": (
@@ -44,7 +44,7 @@ READ = {
     "v3, arguments as text": (f'{T}[{{"name": "get", "arguments": "{{\\"a\\": 1}}"}}]', [("get", {"a": 1})], ""),
     "v3, the list without an end": (f'{T}[{{"name": "get", "arguments": {{}}}}', [("get", {})], ""),
     "an object without a list": (f'{T}{{"name": "get", "arguments": {{"a": 1}}}}', [("get", {"a": 1})], ""),
-    "v11": (f'{T}get{I}abcdefghi{A}{{"a": 1}}', [("get", {"a": 1})], ""),
+    "v11": (f'{T}get{N}abcdefghi{A}{{"a": 1}}', [("get", {"a": 1})], ""),
     "v13, several": (f'{T}get{A}{{"a": 1}}{T}put{A}{{}}', [("get", {"a": 1}), ("put", {})], ""),
     "v13, words before": (f"Let me see.{T}get{A}{{}}", [("get", {})], "Let me see."),
     "v13, blanks": (f"{T} get {A} {{}} {T}put\n{A}\n{{}}", [("get", {}), ("put", {})], " "),
@@ -78,7 +78,7 @@ LOST = {
     "v13, a new marker inside": (f'{T}get{A}{{"a": {T}put{A}{{}}', [f'{T}get{A}{{"a": '], ["put"]),
     "v13, no arguments": (f"{T}get{A}{T}put{A}{{}}", [f"{T}get{A}"], ["put"]),
     "v13, no name": (f"{T}{A}{{}}", [f"{T}{A}{{}}"], []),
-    "v11, no arguments": (f"{T}get{I}abcdefghi{T}put{A}{{}}", [f"{T}get{I}abcdefghi"], ["put"]),
+    "v11, no arguments": (f"{T}get{N}abcdefghi{T}put{A}{{}}", [f"{T}get{N}abcdefghi"], ["put"]),
     "talked about": (f"{T} is a marker. {T}put{A}{{}}", [f"{T} is a marker. "], ["put"]),
     "alone at the end": (f"x {T}", [T], []),
 }
@@ -92,7 +92,7 @@ def test_a_broken_call_stays_and_the_next_one_is_found(case: str) -> None:
 
 
 def test_ids_stay_as_they_are_written() -> None:
-    text = f'{T}[{{"name": "a", "arguments": {{}}, "id": "abcdefghi"}}]{T}b{I}123456789{A}{{}}{T}c{A}{{}}'
+    text = f'{T}[{{"name": "a", "arguments": {{}}, "id": "abcdefghi"}}]{T}b{N}123456789{A}{{}}{T}c{A}{{}}'
     assert [piece.raw_id for piece in read(text, MISTRAL_TEXT) if isinstance(piece, Found)] == [
         "abcdefghi",
         "123456789",
@@ -110,8 +110,19 @@ def test_rendered_calls_read_back(told: list[Told]) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [T, f"{T}[", f"{T}[{{", f"{T}a{A}", f"{T}a{A}{{", f'{T}a{A}{{"', f"{T}a{A}{{}}", "[", f"{T}a{I}", f"{T}a{A}{{}} "]
-    + [f'{T}[{{"name": "a"}},'],
+    [
+        T,
+        f"{T}[",
+        f"{T}[{{",
+        f"{T}a{A}",
+        f"{T}a{A}{{",
+        f'{T}a{A}{{"',
+        f"{T}a{A}{{}}",
+        "[",
+        f"{T}a{N}",
+        f"{T}a{A}{{}} ",
+        f'{T}[{{"name": "a"}},',
+    ],
 )
 def test_work_grows_with_the_text(text: str) -> None:
     assert_linear(text, MISTRAL_TEXT)
@@ -132,7 +143,7 @@ def tokenizer(version: int) -> Any:
     data = json.loads(files("mistral_common").joinpath("data/tekken_240911.json").read_text())
     old: list[Any] = list(Tekkenizer.DEPRECATED_SPECIAL_TOKENS)
     new: list[Any] = [
-        {"rank": len(old) + more, "token_str": token, "is_control": True} for more, token in enumerate((A, I))
+        {"rank": len(old) + more, "token_str": token, "is_control": True} for more, token in enumerate((A, N))
     ]
     vocabulary = Tekkenizer(
         data["vocab"],
