@@ -1,0 +1,84 @@
+"""Work grows with the length of a text and no faster, whatever stands in it. Counted in lines run, not in seconds.
+
+What a line costs (a search, a copy) is not seen here; `benchmarks/text.py` measures that.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from segue.wire.text.base import TextFormat
+from segue.wire.text.scan import CallScanner
+from tests.wire.text.formats import CALL, DECLARED, EACH
+
+BODIES = (
+    "<",
+    '"',
+    "'",
+    "{",
+    "[",
+    "}",
+    "{'a':",
+    '{"a":[',
+    '\n{"name":',
+    '\\"',
+    '"\\',
+    "`",
+    "```\n",
+    " ",
+    "\n",
+    "(",
+    "</",
+)
+
+
+def work(text: str, form: TextFormat, size: int) -> int:
+    count = 0
+
+    def line(_frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal count
+        count += event == "line"
+        return line
+
+    before = sys.gettrace()
+    sys.settrace(line)
+    try:
+        scanner = CallScanner(form, DECLARED)
+        for place in range(0, len(text), size):
+            scanner.feed(text[place : place + size])
+        scanner.close()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def slow_texts(form: TextFormat) -> Iterator[tuple[str, str]]:
+    """A beginning, and what is said again and again behind it."""
+    call = form.render_calls([CALL])
+    for stop in sorted({1, *range(5, len(call), max(1, len(call) // 8)), len(call) - 1, len(call)}):
+        yield "", f"{call[:stop]}\n"
+        yield "", call[:stop]
+        for body in BODIES:
+            yield call[:stop], body
+    for body in (*form.markers, *BODIES):
+        yield "", body
+
+
+def growth(head: str, body: str, form: TextFormat, size: int, length: int) -> float:
+    """How much more work four times as much text is."""
+    short, long = (head + body * (times * length // len(body) + 1) for times in (1, 4))
+    return work(long, form, size) / work(short, form, size)
+
+
+@pytest.mark.parametrize("form", EACH.values(), ids=EACH)
+@pytest.mark.parametrize("size", [10**6, 10], ids=["at once", "in tens"])
+def test_work_grows_with_the_length(form: TextFormat, size: int):
+    """Short texts may be less work than their share, for readers give up at fixed lengths: the worst grow once more."""
+    worst = sorted(slow_texts(form), key=lambda text: growth(*text, form, size, 400), reverse=True)[:4]
+    for head, body in worst:
+        assert growth(head, body, form, size, 9000) < 5, (head, body)
