@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
-from segue.canonical.blocks import Block, Native, Opaque, Origin, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Media, Native, Opaque, Origin, Text, ToolCall, ToolResponse
 from segue.canonical.jsontext import read_object, write_text
-from segue.convert import Body
+from segue.convert import Body, convert
 from segue.errors import InputError
 from segue.wire.catalog.entry import Entry
 from segue.wire.catalog.reading import read
 from segue.wire.catalog.table import PLAIN, SHAPES, find, named
 from segue.wire.catalog.writing import write
 from segue.wire.fields import JsonObject, string_or_none
+from segue.wire.registry import WIRES
 
 __all__ = ["parse_item", "render_item"]
 
@@ -25,10 +26,35 @@ def parse_item(payload: Body, provider: str, wire_type: str | None = None) -> li
     entry = find(value, provider, wire_type)
     if entry is not None:
         return read(value, entry, SHAPES[provider][entry.wire_type])
-    kind = string_or_none(value.get("type")) or next(iter(value), "nothing")
+    if not value:
+        raise InputError("a call or an output was expected, not an empty object", path="payload")
+    kind = string_or_none(value.get("type")) or next(iter(value))
     said = string_or_none(value.get("text")) or write_text(value)
-    home = PLAIN[provider].api
-    return [Opaque(kind, text=said, native=Native(home, value), origin=Origin(provider, identity="absent"))]
+    origin = Origin(provider, identity="absent")
+    return [Opaque(kind, text=said, native=_kept(value, provider), origin=origin)]
+
+
+def _kept(value: JsonObject, provider: str) -> Native:
+    """The payload as one of the provider's wire, where that would send it as it came, else as one of nowhere."""
+    plain = PLAIN[provider]
+    body = plain.body(value)
+    try:
+        said = [block for message in WIRES[plain.api].parse_request(body).messages[1:-1] for block in message.blocks]
+        # Reasoning is bound to where it was thought.
+        if len(said) == 1 and isinstance(said[0], Opaque | Text | Media):
+            made = convert(body, source=plain.api, target=plain.api).body
+            if _holds(made, value):
+                return Native(plain.api, value)
+    except InputError:
+        pass
+    return Native(f"{provider}/item", value, intact=False)
+
+
+def _holds(holder: object, value: JsonObject) -> bool:
+    if holder == value:
+        return True
+    inner = cast("JsonObject", holder).values() if isinstance(holder, dict) else holder
+    return isinstance(holder, dict | list) and any(_holds(one, value) for one in cast("Iterable[object]", inner))
 
 
 def render_item(blocks: Sequence[Block] | Block, provider: str, wire_type: str | None = None) -> dict[str, Any]:
@@ -49,6 +75,9 @@ def _uncatalogued(blocks: Sequence[Block], provider: str) -> JsonObject | None:
         return None
     if blocks[0].origin.provider != provider or blocks[0].origin.wire_type is not None:
         return None
+    named = PLAIN[provider].elsewhere and bool(string_or_none(native.fragment.get("type")))
+    if not native.intact and not named:
+        raise InputError(f"{blocks[0].kind} is nothing that {provider} would take", path="blocks")
     return dict(native.fragment)
 
 

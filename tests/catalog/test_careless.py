@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import segue
+from segue.canonical.blocks import ToolCall
 
 MCP = {"type": "mcp_call", "id": "m", "server_label": "s", "name": "n", "arguments": "{}", "output": "o"}
 UNKNOWN = {"type": "wibble", "x": "kept"}
@@ -40,6 +41,17 @@ def test_a_type_that_nobody_knows_goes_home_whole_and_is_told_abroad() -> None:
     chat.add_user("And now?")
     assert UNKNOWN in chat.render("openai-responses").body["input"]
     assert "kept" in chat.render("anthropic").data.decode()
+
+
+@pytest.mark.parametrize(
+    ("beside", "wire_type"), [({"output": None}, "RunStepFunctionToolCall"), ({}, "ChatFunctionToolCall")]
+)
+def test_an_output_that_is_still_to_come_tells_a_step_from_a_call(beside: dict[str, Any], wire_type: str) -> None:
+    step = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}", **beside}}
+    (call,) = segue.parse_item(step, "openai")
+    assert isinstance(call, ToolCall)
+    assert call.origin.wire_type == wire_type
+    assert segue.render_item([call], "openai") == step
 
 
 def test_an_id_that_is_no_text_is_no_id() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import segue
-from tests.cli.process import run
+from tests.cli.process import is_one_line, run
 from tests.cli.terminal import in_terminal
 
 
@@ -72,3 +72,9 @@ def test_profiles_are_listed():
 
     assert run("formats", "--profiles").lines == sorted(PROFILES)
     assert run("formats", "--profiles", "--json").json == sorted(PROFILES)
+
+
+def test_one_list_at_a_time():
+    ended = run("formats", "--types", "--model", "claude-sonnet-4-5")
+    assert is_one_line(ended)
+    assert "--model and --types" in ended.err

@@ -68,6 +68,10 @@ def _tooled(**changes: Any) -> Any:
     return {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": messages, "tools": [{**changes}]}
 
 
+def _declared(**changes: Any) -> Any:
+    return {"model": "gpt-5", "input": "a", "tools": [{**changes}]}
+
+
 @pytest.mark.parametrize(
     ("api", "body", "path"),
     [
@@ -86,6 +90,19 @@ def _tooled(**changes: Any) -> Any:
         ),
         ("deepseek", {"messages": [{"role": "user", "content": "a"}], "tool_choice": True}, "tool_choice"),
         ("openai-chat", {"messages": [{"role": "user", "content": "a"}], "reasoning_effort": 5}, "reasoning_effort"),
+        ("openai-chat", {"messages": [{"role": "user", "content": "a"}], "reasoning_effort": ""}, "reasoning_effort"),
+        (
+            "gemini",
+            {
+                "contents": [{"role": "user", "parts": [{"text": "a"}]}],
+                "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f", []]}},
+            },
+            "toolConfig.functionCallingConfig.allowedFunctionNames[1]",
+        ),
+        ("azure-foundry", _declared(type="mcp", server_label="s", server_url=5), "tools[0].server_url"),
+        ("azure-foundry", _declared(type="mcp", server_label="s", allowed_tools=["a", 5]), "tools[0].allowed_tools[1]"),
+        ("azure-foundry", _declared(type="file_search"), "tools[0].vector_store_ids"),
+        ("azure-foundry", _declared(type="namespace", name="n", description=5, tools=[]), "tools[0].description"),
     ],
 )
 def test_the_place_of_a_wrong_value_is_named(api: str, body: Any, path: str) -> None:
@@ -101,6 +118,52 @@ def test_a_budget_below_nothing_is_no_reasoning() -> None:
     for model in ("gpt-5.1", "gpt-5", None):
         made = segue.convert(body, source="qwen", target="openai-responses", model=model).body
         assert made.get("reasoning", {}).get("effort") in ("none", None)
+
+
+@pytest.mark.parametrize("kind", ["function", "newer"])
+def test_an_effort_in_an_unknown_word_gives_way_to_functions_as_any_other(kind: str) -> None:
+    tool = {"type": kind, "function": {"name": "f", "parameters": {"type": "object"}}}
+    body = {"model": "gpt-5.6", "messages": [{"role": "user", "content": "a"}], "reasoning_effort": "newest"}
+    assert segue.repair(body, "openai-chat").body == body
+    assert segue.repair({**body, "tools": [tool]}, "openai-chat").body["reasoning_effort"] == "none"
+
+
+def test_a_call_to_a_tool_of_the_vendors_own_keeps_its_type() -> None:
+    call = {"id": "t:0", "type": "builtin_function", "function": {"name": "$web_search", "arguments": -1}}
+    messages = [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "t:0", "name": "$web_search", "content": "r"},
+    ]
+    made = segue.repair({"model": "kimi-k2-0905-preview", "messages": messages}, "kimi").body
+    assert made["messages"][1]["tool_calls"][0]["type"] == "builtin_function"
+    assert made["messages"][1]["tool_calls"][0]["function"]["arguments"] == "-1"
+    assert segue.check(made, "kimi")
+
+
+@pytest.mark.parametrize("target", ["openai-responses", "azure-foundry"])
+def test_where_the_user_is_goes_abroad_as_far_as_it_can_be_read(target: str) -> None:
+    where = {"type": "approximate", "city": "Turin", "country": True}
+    tool = {"type": "web_search_20250305", "name": "web_search", "max_uses": "x", "user_location": where}
+    made = segue.convert(_tooled(**tool), source="anthropic", target=target)
+    assert made.body["tools"] == [{"type": "web_search", "user_location": {"type": "approximate", "city": "Turin"}}]
+    lost = [finding.message for finding in made.report.of("tools")]
+    assert any("`user_location.country`" in line for line in lost)
+    assert any("`max_uses (a string)`" in line for line in lost)
+
+
+def test_a_search_that_can_not_be_bounded_as_it_was_is_not_declared() -> None:
+    tool = {"type": "web_search_20250305", "name": "web_search", "allowed_domains": ["a.example", 5]}
+    made = segue.convert(_tooled(**tool), source="anthropic", target="openai-responses")
+    assert "tools" not in made.body
+    assert made.report.of("tools")
+
+
+def test_a_closeness_that_is_no_word_is_left_to_the_model() -> None:
+    part = {"type": "image_url", "image_url": {"url": "https://a.example/a.png", "detail": "x"}}
+    body = {"messages": [{"role": "user", "content": [part]}]}
+    made = segue.convert(body, source="openai-chat", target="azure-foundry").body
+    assert made["input"][0]["content"][0]["detail"] == "auto"
 
 
 def test_a_search_as_the_server_gave_it_stays() -> None:

@@ -205,9 +205,11 @@ def test_neighbours_of_one_role_are_one_message() -> None:
 # ------------------------------------------------------------------------------------------------- results and content
 
 
-def test_an_empty_error_says_so() -> None:
+@pytest.mark.parametrize("content", [[], [{"text": ""}]])
+def test_an_empty_error_says_so(content: list[Any]) -> None:
     """«cannot be empty when status value is error»"""
-    body = bedrock(to_converse("Go."), by_converse(tool_use("t")), to_converse(tool_result("t", status="error")))
+    given = {"toolResult": {"toolUseId": "t", "content": content, "status": "error"}}
+    body = bedrock(to_converse("Go."), by_converse(tool_use("t")), to_converse(given))
     _, _, (_, (answer,)) = messages_of(home(body))
     said = [{"text": "[failed without a message]"}]
     assert answer["toolResult"] == {"toolUseId": "t", "content": said, "status": "error"}

@@ -659,7 +659,7 @@ def test_media_beside_results_move_behind_them():
         ({"content": "a"}, "a", False),
         ({"name": "look", "content": "a"}, "a", False),
         ({"error": "a"}, "a", True),
-        ({"error": ""}, "", True),
+        ({"error": ""}, "[failed without a message]", True),
         ({"error": {"code": 1}}, '{"code":1}', True),
         ({"output": [1, 2]}, "[1,2]", False),
         ({"result": 5}, "5", False),

@@ -147,6 +147,44 @@ def test_resp_13_also_where_a_reply_was_added_twice():
     assert "reasoning" in [finding.kind for finding in made.report.findings]
 
 
+SOUGHT = {**SEARCH, "action": {"type": "search", "query": "two"}}
+CODE = {
+    "type": "code_interpreter_call",
+    "id": "ci_1",
+    "status": "completed",
+    "container_id": "c",
+    "code": "1 + 1",
+    "outputs": [{"type": "logs", "logs": "two"}],
+}
+FOUND = [
+    {"type": "tool_search_call", "id": "tsc_1", "call_id": None, "execution": "server", "arguments": {"goal": "two"}},
+    {"type": "tool_search_output", "id": "tso_1", "call_id": None, "execution": "server", "tools": [function("two")]},
+]
+ASKED = {"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "s", "name": "f", "arguments": '{"x": "two"}'}
+DOUBLED = {"search": [SOUGHT], "code": [CODE], "found": FOUND, "asked": [ASKED], "thought": [reasoning(), CODE]}
+
+
+@pytest.mark.parametrize("hosted", ["pair", "text"])
+@pytest.mark.parametrize("items", DOUBLED.values(), ids=DOUBLED)
+def test_resp_13_what_the_provider_ran_goes_back_once_and_is_told_the_second_time(items, hosted):
+    chat = segue.Conversation()
+    for turn in (1, 2):
+        chat.add_user("go")
+        chat.add_reply({"object": "response", "model": "gpt-5", "output": [*items, says("x", id=f"msg_{turn}")]})
+    made = chat.render(API, "gpt-5", hosted=hosted)
+    assert segue.check(made.body, API), str(segue.check(made.body, API))
+    first, second = made.body["input"][1 : 1 + len(items)], made.body["input"][1 + len(items) :]
+    assert first == items
+    assert not {item["type"] for item in items} & {item.get("type") for item in second}
+    assert json.dumps(second).count("two") >= json.dumps(items).count("two") > 0
+
+
+def test_resp_21_an_answer_stays_where_its_request_was_told_once_more():
+    answer = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
+    out = mended(user(), ASKED, user(), {**ASKED, "arguments": "{}"}, answer)
+    assert kinds(out) == ["message", "mcp_approval_request", "message", "message", "mcp_approval_response"]
+
+
 # ------------------------------------------------------------------------------------------------------------ pairing
 
 

@@ -30,10 +30,12 @@ def command(*, as_json: bool, model: str | None, profiles: bool, types: bool) ->
     """
     import segue
 
+    asked = [flag for flag, given in (("--model", model), ("--profiles", profiles), ("--types", types)) if given]
+    if len(asked) > 1:
+        raise click.UsageError(f"{' and '.join(asked)} list different things", click.get_current_context())
     if types:
         _show_types(as_json=as_json)
         return
-
     if profiles:
         _show_profiles(as_json=as_json)
         return

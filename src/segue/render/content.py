@@ -86,14 +86,15 @@ def _with_words(draft: Draft) -> Draft:
     def is_mute(block: Block) -> TypeGuard[ToolResponse]:
         if not isinstance(block, ToolResponse) or not (block.error or block.outcome is not None):
             return False
-        return not block.content and block.structured is msgspec.UNSET
+        silent = all(isinstance(part, Text) and not part.text for part in block.content or ())
+        return silent and block.structured is msgspec.UNSET
 
     if not any(is_mute(block) for message in draft.messages for block in message.blocks):
         return draft
 
     def told(_message: Message, block: Block) -> list[Block]:
-        intact = block.native is not None and block.native.intact and draft.at_home(block)
-        if not is_mute(block) or intact:
+        stays = draft.goes_back(block) and _without_empty_parts(draft, block) is block
+        if not is_mute(block) or stays:
             return [block]
         ends = {"cancelled": TEXTS.cancelled, "interrupted": TEXTS.interrupted}
         said = ends[block.outcome] if block.outcome is not None else TEXTS.failed

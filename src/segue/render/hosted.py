@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeGuard
 import msgspec
 
 from segue.canonical.blocks import Block, Media, Message, Opaque, Text, ToolCall, ToolResponse, calls_of
+from segue.canonical.ids import raw_id_or_none
 from segue.canonical.jsontext import write_text
 from segue.render.completions import told_result, words_of
 from segue.render.demands import TEXTS
@@ -43,6 +44,7 @@ def _with_answers_told(draft: Draft, abroad: frozenset[str]) -> Draft:
     """OAI-RESP-21: what answers a request for approval can't go back if the request does not."""
     requests = [call for message in draft.messages for call in calls_of(message) if _is_request(call)]
     told = {call.origin.raw_id for call in requests if call.id in abroad}
+    told -= {call.origin.raw_id for call in requests if call.id not in abroad}
 
     def answered(_message: Message, block: Block) -> list[Block]:
         if not isinstance(block, Opaque) or not block.origin.is_approval or block.origin.raw_id not in told:
@@ -71,9 +73,10 @@ class _Pairs(NamedTuple):
 
 
 def _ran_abroad(draft: Draft) -> frozenset[str]:
-    """The calls that a provider ran, less those that go back to it whole and with nobody's words in between."""
+    """The calls that a provider ran, less those that go back to it whole, once, and with nobody's words in between."""
     found: set[str] = set()
     running: set[str] = set()
+    seen: set[tuple[type[Block], str]] = set()
     for message in draft.messages:
         if message.speaker != "ai" and not all(isinstance(block, ToolResponse) for block in message.blocks):
             running.clear()
@@ -85,9 +88,12 @@ def _ran_abroad(draft: Draft) -> frozenset[str]:
             whole = whole and re.fullmatch(draft.demands.own_hosted, _tool_of(block)) is not None
             # ANT-09: the result stands behind its call, before the user speaks again.
             late = draft.demands.adjacent and isinstance(block, ToolResponse) and run_id not in running
-            if run_id and (not whole or late):
+            # OAI-RESP-13: a call and its result may be one item, which bears one id.
+            kept_as = (type(block), _kept_id(block))
+            if run_id and (not whole or late or kept_as in seen):
                 found.add(run_id)
             running.add(run_id)
+            seen.update([kept_as] if run_id and kept_as[1] else [])
     return frozenset(found)
 
 
@@ -101,6 +107,14 @@ def _hosted_id(block: Block) -> str:
     if isinstance(block, ToolCall) and block.kind == "hosted":
         return block.id
     return block.call_id if isinstance(block, ToolResponse) and block.hosted else ""
+
+
+def _kept_id(block: Block) -> str:
+    """The id under which a provider keeps what it ran; a request for approval is answered by its own."""
+    if not isinstance(block, ToolCall | ToolResponse):
+        return ""
+    origin = block.origin
+    return raw_id_or_none(origin.item_id) or (origin.raw_id if origin.is_approval else None) or ""
 
 
 def _tool_of(block: Block) -> str:

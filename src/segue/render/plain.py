@@ -39,6 +39,8 @@ def tell(plain: Plain, ways: Ways) -> list[Event]:
             turn.placeholder = demands.placeholder_signature or TEXTS.no_reasoning
     if demands.alternation != "free":
         told = _merged(told)
+    if demands.calls_alone:
+        told = [part for event in told for part in _parted(event)]
     if demands.bridge:
         told = _bridged(told)
     return [*told, Words(TEXTS.tail)] if ways.tail else told
@@ -48,6 +50,14 @@ def thoughtless(plain: Plain, demands: Demands) -> list[Turn]:
     """The replies that get a placeholder where there is no reasoning."""
     turns = [event for event in plain.events if isinstance(event, Turn)]
     return turns if demands.reasoning_on_words else [turn for turn in turns if turn.start < turn.stop]
+
+
+def _parted(event: Event) -> list[Event]:
+    """A turn with words and calls as two."""
+    if isinstance(event, Words) or event.content is None or event.start == event.stop:
+        return [event]
+    words = Turn(event.content, event.start, event.start, event.thoughts, event.form, event.marked)
+    return [words, Turn(None, event.start, event.stop, placeholder=event.placeholder)]
 
 
 def _bridged(events: list[Event]) -> list[Event]:

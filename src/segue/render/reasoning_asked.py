@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from segue.canonical.blocks import Block, Message, Origin, Thinking, ToolResponse, calls_of
-from segue.canonical.request import Reasoning, ToolChoice
+from segue.canonical.request import Reasoning, Tool, ToolChoice
 from segue.render.demands import TEXTS
 from segue.render.draft import Draft, thinks
 
@@ -97,12 +97,17 @@ def open_exchange(draft: Draft) -> Draft:
     if not draft.reasoning_on:
         return draft
     # OAI-CHAT-17
-    if demands.reasoning_refuses_tools and any(tool.kind == "function" for tool in draft.tools):
+    if demands.reasoning_refuses_tools and any(_is_function(tool, draft) for tool in draft.tools):
         return _switched_off(draft, "this model takes no reasoning beside functions here")
     # ANT-24
     if demands.reasoning_opens_loop and not _adapts(draft) and _opens_without_thinking(draft):
         return _switched_off(draft, "the open exchange does not begin with reasoning")
     return draft
+
+
+def _is_function(tool: Tool, draft: Draft) -> bool:
+    """A tool of another type, at home, is taken for one that may be."""
+    return tool.kind == "function" or (tool.kind == "hosted" and draft.home)
 
 
 def _adapts(draft: Draft) -> bool:

@@ -186,7 +186,7 @@ APIS = frozenset({"openai-chat", "openai-responses"})
 
 def detail_of(detail: object) -> JsonObject | None:
     """How closely a picture is to be looked at, where that is not left to the model."""
-    return {"detail": detail} if isinstance(detail, str) and detail != "auto" else None
+    return {"detail": detail} if detail in ("low", "high", "original") else None
 
 
 def has_file(media: Media) -> bool:

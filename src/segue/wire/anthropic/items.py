@@ -29,7 +29,8 @@ from segue.canonical.ids import raw_id_or_none
 from segue.canonical.jsontext import parse_argument_text, write_text
 from segue.errors import InputError
 from segue.render.demands import TEXTS
-from segue.wire.anthropic.keys import unknown_keys
+from segue.render.report import Report
+from segue.wire.anthropic.keys import stray_keys, unknown_keys
 from segue.wire.anthropic.media import (
     API,
     parse_document,
@@ -252,12 +253,19 @@ def with_rest(written: JsonObject, native: Native | None) -> JsonObject:
     return written | {key: rest[key] for key in rest.keys() - unknown_keys(rest, str(written["type"]))}
 
 
+def _without_strange_keys(native: Native | None, report: Report) -> JsonObject | None:
+    """ANT-12: the block's own fragment, if it can go home, less what can't; each key that is lost is reported."""
+    if native is None or native.api != API:
+        return None
+    own, fragment = own_fragment(native), cast("JsonObject", native.fragment)
+    strange = sorted(unknown_keys(fragment, str(fragment.get("type")))) if own is None else stray_keys(own)
+    for key in strange:
+        report.add("dropped", f"`{key}` is no key of {fragment['type']} blocks", subject=key)
+    return own if own is None or not strange else {key: value for key, value in own.items() if key not in strange}
+
+
 def render_block(block: Block, projection: Projection) -> JsonObject:
-    own = own_fragment(block.native)
-    if own is None and block.native is not None and block.native.api == API:
-        fragment = cast("JsonObject", block.native.fragment)
-        for key in sorted(unknown_keys(fragment, str(fragment.get("type")))):
-            projection.report.add("dropped", f"`{key}` is no key of {fragment['type']} blocks", subject=key)
+    own = _without_strange_keys(block.native, projection.report)
     match block:
         case ToolCall():
             return _render_call(block, own, projection)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from segue.wire.fields import JsonObject
 
-__all__ = ["unknown_keys"]
+__all__ = ["stray_keys", "unknown_keys"]
 
 _MARKED = {"type", "cache_control"}
-# As the request types of the SDK have them. Types that are not here are not looked at.
+# As the request types of the SDK have them, of blocks that are written anew. Types that are nowhere here are not looked
+# at.
 _KEYS: dict[str, frozenset[str]] = {
     "text": frozenset(_MARKED | {"text", "citations"}),
     "image": frozenset(_MARKED | {"source", "transformations"}),
@@ -19,6 +20,24 @@ _KEYS: dict[str, frozenset[str]] = {
     "tool_result": frozenset(_MARKED | {"tool_use_id", "content", "is_error", "toolset_name"}),
     "tool_reference": frozenset(_MARKED | {"tool_name"}),
 }
+# Of blocks that nobody but the provider can write.
+_OTHERS: dict[str, frozenset[str]] = {
+    "server_tool_use": frozenset(_MARKED | {"id", "name", "input", "caller"}),
+    "mcp_tool_use": frozenset(_MARKED | {"id", "name", "input", "server_name"}),
+    "mcp_tool_result": frozenset(_MARKED | {"tool_use_id", "content", "is_error"}),
+    "mcp_tool_listing": frozenset({"type", "mcp_server_name", "tools"}),
+    "container_upload": frozenset(_MARKED | {"file_id"}),
+    "compaction": frozenset(_MARKED | {"content", "encrypted_content", "signature", "tool_changes"}),
+    "tool_addition": frozenset(_MARKED | {"tool"}),
+    "tool_removal": frozenset(_MARKED | {"tool"}),
+    "fallback": frozenset({"type", "from", "to", "trigger"}),
+}
+
+
+def stray_keys(block: JsonObject) -> list[str]:
+    """Keys of a block that goes home as it is, but for them."""
+    known = _OTHERS.get(str(block.get("type")))
+    return [] if known is None or known.issuperset(block) else sorted(block.keys() - known)
 
 
 def unknown_keys(block: JsonObject, kind: str) -> frozenset[str]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from segue.canonical.blocks import Block, Media, Native, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall
 from segue.canonical.ids import short_hash
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
-from segue.render.demands import TEXTS
 from segue.wire.anthropic.items import API, own_fragment, parse_content, render_block
 from segue.wire.base import ApiError, Projection
 from segue.wire.fields import JsonObject, integer_or_none, list_of, object_or_none, said_beside, string_or_none
+from segue.wire.replies import as_words, is_own_hosted, ran_elsewhere
 
 __all__ = ["parse_error", "parse_reply", "render_error", "render_reply"]
 
@@ -114,8 +114,8 @@ def render_reply(reply: Reply, projection: Projection) -> JsonObject:
         content = [render_block(block, projection) for block in reply.blocks]
         same = all(new is old for new, old in zip(content, own["content"], strict=True))
         return own if same else {**own, "content": content}
-    blocks = [_as_words(block, projection) for block in reply.blocks if _can_be_said(block, projection)]
-    called = any(isinstance(block, ToolCall) for block in blocks if not _is_own_hosted(block))
+    blocks = [as_words(block, API, projection.report) for block in reply.blocks if _can_be_said(block, projection)]
+    called = any(isinstance(block, ToolCall) for block in blocks if not is_own_hosted(block, API))
     return {
         "id": _message_id(reply),
         "type": "message",
@@ -126,11 +126,6 @@ def render_reply(reply: Reply, projection: Projection) -> JsonObject:
         "stop_sequence": reply.stop_sequence,
         "usage": _render_usage(reply.usage or Usage()),
     }
-
-
-def _is_own_hosted(block: Block) -> bool:
-    hosted = (isinstance(block, ToolCall) and block.kind == "hosted") or isinstance(block, ToolResponse)
-    return hosted and own_fragment(block.native) is not None
 
 
 def _can_be_said(block: Block, projection: Projection) -> bool:
@@ -144,23 +139,7 @@ def _can_be_said(block: Block, projection: Projection) -> bool:
             return True
         projection.report.add("reasoning", "reasoning that the API did not sign is left out of the reply")
         return False
-    if (isinstance(block, ToolCall) and block.kind == "hosted") or isinstance(block, ToolResponse):
-        if _is_own_hosted(block):
-            return True
-        projection.report.add(
-            "dropped", f"{block.name or 'a tool'}, which another provider ran, is left out", subject=block.name
-        )
-        return False
-    return True
-
-
-def _as_words(block: Block, projection: Projection) -> Block:
-    """A reply of this API has no pictures or files: what can be said of one is told as text."""
-    if not isinstance(block, Media) or own_fragment(block.native) is not None:
-        return block
-    projection.report.add("text", f"{block.kind} can't stand in a reply here: told as text", subject=block.kind)
-    said = (TEXTS.unsupported.format(kind=block.kind), block.name, block.url)
-    return Text(" ".join(word for word in said if word))
+    return not ran_elsewhere(block, API, projection.report)
 
 
 def _message_id(reply: Reply) -> str:

@@ -373,8 +373,6 @@ def _render_response(response: ToolResponse, own: JsonObject | None, projection:
     failed = response.error or response.outcome is not None
     written: JsonObject = {"toolUseId": call_id, "content": _result_content(response, projection)}
     if failed:
-        # «The content field … cannot be empty when status value is error.»
-        written["content"] = written["content"] or [{"text": TEXTS.error.format(content="").rstrip()}]
         written["status"] = "error"
     return {"toolResult": written}
 

@@ -19,7 +19,7 @@ from segue.wire.base import Projection
 from segue.wire.bedrock.traits import API
 from segue.wire.fields import JsonObject, object_or_none, string_or_none
 
-__all__ = ["MEDIA", "name_documents", "parse_media", "parse_search_result", "render_media"]
+__all__ = ["MEDIA", "format_of", "name_documents", "parse_media", "parse_search_result", "render_media"]
 
 Kind = Literal["image", "audio", "video", "document"]
 MEDIA: tuple[Kind, ...] = ("image", "document", "video", "audio")
@@ -128,7 +128,7 @@ def render_media(media: Media, projection: Projection) -> JsonObject:
     elif media.data is None and media.url is not None and projection.fetch is not None:
         data, mime = projection.fetch(media.url)
         media = Media(media.kind, mime, data=b64encode(data).decode(), name=media.name or _last_part(media.url))
-    form = _format_of(media)
+    form = format_of(media)
     if form is None or not (media.data or str(media.file_id).startswith("s3://")):
         projection.report.add("text", f"{media.kind} that the API does not take: told as text", subject=media.kind)
         said = [TEXTS.unsupported.format(kind=media.kind), media.name or "", media.url or media.file_id or ""]
@@ -139,7 +139,8 @@ def render_media(media: Media, projection: Projection) -> JsonObject:
     return {media.kind: {"format": form, "source": source}}
 
 
-def _format_of(media: Media) -> str | None:
+def format_of(media: Media) -> str | None:
+    """The word that the API has for this format; None where it takes no such media."""
     if media.mime is None:
         return _UNSAID[media.kind]
     mime = media.mime.partition(";")[0].strip().lower()

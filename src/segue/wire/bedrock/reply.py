@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from segue.canonical.blocks import Block, Media, Native, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
-from segue.render.demands import TEXTS
 from segue.wire.base import ApiError, Projection
 from segue.wire.bedrock.items import own_fragment, parse_content, render_block
 from segue.wire.bedrock.traits import API
@@ -21,6 +20,7 @@ from segue.wire.fields import (
     said_beside,
     string_or_none,
 )
+from segue.wire.replies import as_words, is_own_hosted, ran_elsewhere
 
 __all__ = ["parse_error", "parse_reply", "render_error", "render_reply"]
 
@@ -113,8 +113,8 @@ def render_reply(reply: Reply, projection: Projection) -> JsonObject:
         message = own["output"]["message"]
         same = content == message["content"]
         return own if same else {**own, "output": {"message": {**message, "content": content}}}
-    blocks = [_as_words(block, projection) for block in reply.blocks if _can_be_said(block, projection)]
-    called = any(isinstance(block, ToolCall) for block in blocks if not _is_own_hosted(block))
+    blocks = [as_words(block, API, projection.report) for block in reply.blocks if _can_be_said(block, projection)]
+    called = any(isinstance(block, ToolCall) for block in blocks if not is_own_hosted(block, API))
     content = [item for block in blocks for item in render_block(block, projection)]
     return {
         "output": {"message": {"role": "assistant", "content": content}},
@@ -122,11 +122,6 @@ def render_reply(reply: Reply, projection: Projection) -> JsonObject:
         "usage": _render_usage(reply.usage or Usage()),
         "metrics": {"latencyMs": 0},
     }
-
-
-def _is_own_hosted(block: Block) -> bool:
-    hosted = (isinstance(block, ToolCall) and block.kind == "hosted") or isinstance(block, ToolResponse)
-    return hosted and own_fragment(block.native) is not None
 
 
 def _can_be_said(block: Block, projection: Projection) -> bool:
@@ -140,23 +135,7 @@ def _can_be_said(block: Block, projection: Projection) -> bool:
             return True
         projection.report.add("reasoning", "reasoning that the API did not make is left out of the reply")
         return False
-    if (isinstance(block, ToolCall) and block.kind == "hosted") or isinstance(block, ToolResponse):
-        if _is_own_hosted(block):
-            return True
-        projection.report.add(
-            "dropped", f"{block.name or 'a tool'}, which another provider ran, is left out", subject=block.name
-        )
-        return False
-    return True
-
-
-def _as_words(block: Block, projection: Projection) -> Block:
-    """A reply of this API has no media from elsewhere: what can be said of one is told as text."""
-    if not isinstance(block, Media) or own_fragment(block.native) is not None:
-        return block
-    projection.report.add("text", f"{block.kind} can't stand in a reply here: told as text", subject=block.kind)
-    said = (TEXTS.unsupported.format(kind=block.kind), block.name, block.url)
-    return Text(" ".join(word for word in said if word))
+    return not ran_elsewhere(block, API, projection.report)
 
 
 def _stop_reason(reply: Reply, called: bool) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from segue.canonical.blocks import Block, Media, ToolCall, ToolResponse
+from segue.wire.bedrock.media import format_of
 from segue.wire.catalog.common import object_at
 from segue.wire.catalog.fields import Arguments, Output, Patch
 from segue.wire.catalog.paths import at
@@ -15,7 +16,6 @@ __all__ = ["BEDROCK"]
 
 _SAID = Inside("bedrock", lambda block: {"messages": [{"role": "assistant", "content": [block]}]})
 _GIVEN = Inside("bedrock", lambda block: {"messages": [{"role": "user", "content": [block]}]})
-_MIMES = {"jpeg": "image/jpeg", "pdf": "application/pdf", "txt": "text/plain", "md": "text/markdown"}
 _KINDS = ("image", "document", "video")
 
 
@@ -40,18 +40,13 @@ def _written(block: Block) -> JsonObject:
     if isinstance(block, Media) and block.kind in _KINDS:
         place = block.file_id or block.url or ""
         s3 = place if place.startswith("s3://") else None
-        if block.data is not None or s3 is not None:
+        form = format_of(block)
+        if form is not None and (block.data is not None or s3 is not None):
             source = {"bytes": block.data} if block.data is not None else {"s3Location": {"uri": s3}}
             named = {"name": block.name or "document"} if block.kind == "document" else {}
-            return {block.kind: {"format": _format(block), **named, "source": source}}
+            return {block.kind: {"format": form, **named, "source": source}}
     words = block.url or block.name or block.kind if isinstance(block, Media) else getattr(block, "text", "")
     return {"text": words}
-
-
-def _format(media: Media) -> str:
-    usual = {"image": "png", "document": "pdf", "video": "mp4"}[media.kind]
-    known = {mime: form for form, mime in _MIMES.items()}
-    return known.get(media.mime or "", (media.mime or "").partition("/")[2] or usual)
 
 
 BEDROCK: dict[str, Shape] = {

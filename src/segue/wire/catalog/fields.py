@@ -45,8 +45,11 @@ class Arguments(Struct, frozen=True):
 
 
 class Output(Struct, frozen=True):
+    """`path` is where it stands, if in one place."""
+
     read: Callable[[JsonObject], Content]
     write: Callable[[ToolResponse], Patch]
+    path: str | None = None
 
 
 # ----------------------------------------------------------------------------------------------------------- arguments
@@ -119,7 +122,7 @@ def words(path: str) -> Output:
             return None, UNSET
         return ((Text(text),), UNSET) if isinstance(text, str) else ((), text)
 
-    return Output(read, lambda response: {path: said(response)})
+    return Output(read, lambda response: {path: said(response)}, path)
 
 
 def values(path: str) -> Output:
@@ -128,7 +131,7 @@ def values(path: str) -> Output:
     def write(response: ToolResponse) -> Patch:
         return {path: said(response) if isinstance(response.structured, UnsetType) else response.structured}
 
-    return Output(words(path).read, write)
+    return Output(words(path).read, write, path)
 
 
 def told(path: str, tell: Callable[[Any], Sequence[Block]], untell: Callable[[ToolResponse], object]) -> Output:
@@ -138,7 +141,7 @@ def told(path: str, tell: Callable[[Any], Sequence[Block]], untell: Callable[[To
         given = at(payload, path)
         return (None if given is None else tuple(tell(given))), UNSET
 
-    return Output(read, lambda response: {path: untell(response)})
+    return Output(read, lambda response: {path: untell(response)}, path)
 
 
 def said(response: ToolResponse) -> str:

@@ -48,7 +48,7 @@ def stated(output: Output, *, done: object = "completed", failed: object = "fail
         wrong = response.error or response.outcome is not None
         return {**output.write(response), path: failed if wrong else done}
 
-    return Output(output.read, write)
+    return Output(output.read, write, output.path)
 
 
 def or_error(output: Output, path: str = "error") -> Output:
@@ -70,7 +70,7 @@ def or_error(output: Output, path: str = "error") -> Output:
             return {}
         return {path: said(response) if isinstance(response.structured, UnsetType) else response.structured}
 
-    return Output(read, write)
+    return Output(read, write, output.path)
 
 
 # --------------------------------------------------------------------------------------------------------------- parts
@@ -122,7 +122,7 @@ def parts(path: str, text: str = "input_text", picture: Callable[[Media], JsonOb
             return {path: said(response)}
         return {path: [part(block) for block in blocks]}
 
-    return Output(read, write)
+    return Output(read, write, path)
 
 
 def _told(block: Block) -> str:
@@ -153,7 +153,7 @@ def list_in(path: str) -> Output:
         given = at(payload, path)
         return None if given is None else (Text(write_text(list_of(given, path))),), UNSET
 
-    return Output(read, lambda response: {path: _listed(response)} if _says_something(response) else {})
+    return Output(read, lambda response: {path: _listed(response)} if _says_something(response) else {}, path)
 
 
 found = Output(
@@ -174,7 +174,7 @@ def code_outputs(path: str, picture: Callable[[Media], JsonObject]) -> Output:
         words = (Text(said(response)),) if not isinstance(response.structured, UnsetType) else response.content or ()
         return {path: [picture(b) if isinstance(b, Media) else {"type": "logs", "logs": _told(b)} for b in words]}
 
-    return Output(read, write)
+    return Output(read, write, path)
 
 
 def _code_output(entry: JsonObject) -> Block:

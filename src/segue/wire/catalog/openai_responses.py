@@ -84,64 +84,25 @@ def _output_texts(response: ToolResponse) -> Patch:
     return {"output": [{"type": "output_text", "text": text, "annotations": []} for text in texts]}
 
 
-_FUNCTION_CALL = Shape(
-    id="call_id",
-    item="id",
-    name="name",
-    namespace="namespace",
-    arguments=json_text("arguments"),
-    parent=_PROGRAM,
-    inside=_RESPONSES,
-)
-_FUNCTION_OUTPUT = Shape(
-    id="call_id",
-    item="id",
-    name="name",
-    namespace="namespace",
-    output=parts("output"),
-    parent=_PROGRAM,
-    inside=_RESPONSES,
-)
+# An item has an id of its own beside the one that call and output meet on; what is both in one has no other.
+_ITEM = Shape(id="call_id", item="id", inside=_RESPONSES)
+_WHOLE = Shape(id="id", failed=has_failed, kind="hosted", inside=_RESPONSES)
+_NAMED = replace(_ITEM, name="name", namespace="namespace", parent=_PROGRAM)
+_RUN = replace(_ITEM, kind="hosted")
+_PATCH = replace(_ITEM, tool="apply_patch", parent=_PROGRAM)
+_SHELL = replace(_ITEM, tool="shell", parent=_PROGRAM)
+
+_FUNCTION_CALL = replace(_NAMED, arguments=json_text("arguments"))
+_FUNCTION_OUTPUT = replace(_NAMED, output=parts("output"))
 _CUSTOM_CALL = replace(_FUNCTION_CALL, arguments=free_text("input"), kind="custom")
-_CUSTOM_OUTPUT = Shape(id="call_id", item="id", output=parts("output"), parent=_PROGRAM, inside=_RESPONSES)
-_PATCH_CALL = Shape(
-    id="call_id",
-    item="id",
-    tool="apply_patch",
-    arguments=value("operation"),
-    parent=_PROGRAM,
-    defaults=_DONE,
-    inside=_RESPONSES,
-)
-_PATCH_OUTPUT = Shape(
-    id="call_id",
-    item="id",
-    tool="apply_patch",
-    output=stated(words("output")),
-    failed=has_failed,
-    parent=_PROGRAM,
-    inside=_RESPONSES,
-)
-_SHELL_CALL = Shape(
-    id="call_id",
-    item="id",
-    tool="shell",
-    arguments=Arguments(value("action").read, _commanded),
-    hosted=TYPED["shell_call"].hosted,
-    parent=_PROGRAM,
-    inside=_RESPONSES,
-)
-_SHELL_OUTPUT = Shape(id="call_id", item="id", tool="shell", output=commands, parent=_PROGRAM, inside=_RESPONSES)
-_COMPUTER_OUTPUT = Shape(
-    id="call_id", item="id", tool="computer", output=stated(screenshot), failed=has_failed, inside=_RESPONSES
-)
-_TOOL_SEARCH = Shape(
-    id="call_id",
-    item="id",
-    tool="tool_search",
-    arguments=Arguments(value("arguments").read, _searched),
-    hosted=_without_id,
-    inside=_RESPONSES,
+_CUSTOM_OUTPUT = replace(_ITEM, output=parts("output"), parent=_PROGRAM)
+_PATCH_CALL = replace(_PATCH, arguments=value("operation"), defaults=_DONE)
+_PATCH_OUTPUT = replace(_PATCH, output=stated(words("output")), failed=has_failed)
+_SHELL_CALL = replace(_SHELL, arguments=Arguments(value("action").read, _commanded), hosted=TYPED["shell_call"].hosted)
+_SHELL_OUTPUT = replace(_SHELL, output=commands)
+_COMPUTER_OUTPUT = replace(_ITEM, tool="computer", output=stated(screenshot), failed=has_failed)
+_TOOL_SEARCH = replace(
+    _ITEM, tool="tool_search", arguments=Arguments(value("arguments").read, _searched), hosted=_without_id
 )
 # Which search found these, the wire can tell only in a body.
 _TOOL_SEARCH_OUTPUT = Shape(
@@ -161,13 +122,8 @@ _CLIENT_SIDE: dict[str, Shape] = {
     "CustomToolCallResource": _kept(_CUSTOM_CALL),
     "CustomToolCallOutput": _CUSTOM_OUTPUT,
     "CustomToolCallOutputResource": _kept(_CUSTOM_OUTPUT),
-    "ComputerToolCall": Shape(
-        id="call_id",
-        item="id",
-        tool="computer",
-        arguments=keys("action", "actions"),
-        defaults={"pending_safety_checks": [], **_DONE},
-        inside=_RESPONSES,
+    "ComputerToolCall": replace(
+        _ITEM, tool="computer", arguments=keys("action", "actions"), defaults={"pending_safety_checks": [], **_DONE}
     ),
     "ComputerToolCallOutput": _COMPUTER_OUTPUT,
     "ComputerToolCallOutputResource": _COMPUTER_OUTPUT,
@@ -181,9 +137,7 @@ _CLIENT_SIDE: dict[str, Shape] = {
     "FunctionShellCallItemParam": _SHELL_CALL,
     "FunctionShellCallOutput": _SHELL_OUTPUT,
     "FunctionShellCallOutputItemParam": _SHELL_OUTPUT,
-    "LocalShellToolCall": Shape(
-        id="call_id", item="id", tool="local_shell", arguments=value("action"), defaults=_DONE, inside=_RESPONSES
-    ),
+    "LocalShellToolCall": replace(_ITEM, tool="local_shell", arguments=value("action"), defaults=_DONE),
     "LocalShellToolCallOutput": Shape(id="id", tool="local_shell", output=words("output"), inside=_RESPONSES),
     "ToolSearchCall": _TOOL_SEARCH,
     "ToolSearchCallItemParam": _TOOL_SEARCH,
@@ -192,89 +146,49 @@ _CLIENT_SIDE: dict[str, Shape] = {
 }
 
 _PROVIDER_SIDE: dict[str, Shape] = {
-    "CodeInterpreterToolCall": Shape(
-        id="id",
+    "CodeInterpreterToolCall": replace(
+        _WHOLE,
         tool="code_interpreter",
         arguments=_asked("code_interpreter_call", keys("code")),
         output=stated(code_outputs("outputs", _logged_picture)),
-        failed=has_failed,
-        kind="hosted",
         defaults={"container_id": "", **_DONE},
-        inside=_RESPONSES,
     ),
-    "FileSearchToolCall": Shape(
-        id="id",
+    "FileSearchToolCall": replace(
+        _WHOLE,
         tool="file_search",
         arguments=_asked("file_search_call", keys("queries")),
         output=stated(list_in("results")),
-        failed=has_failed,
-        kind="hosted",
         defaults={"queries": [], **_DONE},
-        inside=_RESPONSES,
     ),
-    "ImageGenToolCall": Shape(
-        id="id",
+    "ImageGenToolCall": replace(
+        _WHOLE,
         tool="image_generation",
         arguments=_asked("image_generation_call", Arguments(lambda _item: ({}, None), _prompted)),
         output=stated(picture_made),
-        failed=has_failed,
-        kind="hosted",
         defaults={"result": None, **_DONE},
-        inside=_RESPONSES,
     ),
-    "MCPToolCall": Shape(
-        id="id",
+    "MCPToolCall": replace(
+        _WHOLE,
         name="name",
         arguments=_asked("mcp_call", json_text("arguments")),
         output=stated(mcp(_execution_error)),
-        failed=has_failed,
-        kind="hosted",
         defaults={"server_label": ""},
-        inside=_RESPONSES,
     ),
-    "WebSearchToolCall": Shape(
-        id="id",
+    "WebSearchToolCall": replace(
+        _WHOLE,
         tool="web_search",
         arguments=_asked("web_search_call", value("action")),
         output=stated(found),
-        failed=has_failed,
-        kind="hosted",
         defaults=_DONE,
-        inside=_RESPONSES,
     ),
-    "Program": Shape(
-        id="call_id",
-        item="id",
-        tool="program",
-        arguments=keys("code"),
-        kind="hosted",
-        defaults={"fingerprint": ""},
-        inside=_RESPONSES,
-    ),
-    "ProgramOutput": Shape(
-        id="call_id",
-        item="id",
-        tool="program",
-        output=stated(words("result"), failed="incomplete"),
-        kind="hosted",
-        inside=_RESPONSES,
-    ),
-    "MultiAgentCall": Shape(
-        id="call_id",
-        item="id",
-        tool="multi_agent",
-        arguments=keys("action", "arguments"),
-        kind="hosted",
-        inside=_RESPONSES,
-    ),
-    "MultiAgentCallOutput": Shape(
-        id="call_id",
-        item="id",
+    "Program": replace(_RUN, tool="program", arguments=keys("code"), defaults={"fingerprint": ""}),
+    "ProgramOutput": replace(_RUN, tool="program", output=stated(words("result"), failed="incomplete")),
+    "MultiAgentCall": replace(_RUN, tool="multi_agent", arguments=keys("action", "arguments")),
+    "MultiAgentCallOutput": replace(
+        _RUN,
         tool="multi_agent",
         output=Output(lambda item: (TYPED["multi_agent_call"].content(item), UNSET), _output_texts),
-        kind="hosted",
         defaults={"action": "wait_agent"},
-        inside=_RESPONSES,
     ),
     "MCPApprovalRequest": replace(MAY_IT, inside=_RESPONSES),
     # To the wire these are neither calls nor outputs.

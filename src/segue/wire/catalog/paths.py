@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from segue.wire.fields import JsonObject, object_or_none
 
-__all__ = ["at", "put"]
+__all__ = ["at", "has", "put"]
 
 
 def at(payload: object, path: str) -> Any:
@@ -18,6 +18,12 @@ def at(payload: object, path: str) -> Any:
         else:
             payload = cast("JsonObject", payload).get(step) if isinstance(payload, dict) else None
     return payload
+
+
+def has(payload: object, path: str) -> bool:
+    """Whether anything stands at a path, be it null."""
+    above, _, name = path.rpartition(".")
+    return name in (object_or_none(at(payload, above)) or {})
 
 
 def put(payload: JsonObject, path: str, value: object) -> JsonObject:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from segue.errors import InputError
@@ -13,6 +13,7 @@ from segue.wire.catalog.foundry import FOUNDRY
 from segue.wire.catalog.gemini import GEMINI
 from segue.wire.catalog.mistral import MISTRAL
 from segue.wire.catalog.openai import OPENAI
+from segue.wire.catalog.paths import has
 from segue.wire.catalog.shape import Shape
 from segue.wire.fields import JsonObject, object_or_none
 
@@ -29,21 +30,47 @@ SHAPES: Mapping[str, Mapping[str, Shape]] = {
 
 
 class Plain(NamedTuple):
-    """A provider's wire, and the types there that say any call and any output."""
+    """A provider's wire, the types there that say any call and any output, and a body in which the model said this.
+
+    `elsewhere`: there are APIs of this provider with types of their own which no wire speaks.
+    """
 
     api: str
     provider: str
     call: str
     output: str
+    body: Callable[[JsonObject], JsonObject]
+    elsewhere: bool = False
+
+
+_ASKED = {"role": "user", "content": "."}
+
+
+def _item(payload: JsonObject) -> JsonObject:
+    return {"input": [_ASKED, payload, _ASKED]}
+
+
+def _block(payload: JsonObject) -> JsonObject:
+    asked = {"role": "user", "content": [{"text": "."}]}
+    return {"messages": [asked, {"role": "assistant", "content": [payload]}, asked]}
+
+
+def _message_part(payload: JsonObject) -> JsonObject:
+    return {"messages": [_ASKED, {"role": "assistant", "content": [payload]}, _ASKED]}
+
+
+def _part(payload: JsonObject) -> JsonObject:
+    asked = {"role": "user", "parts": [{"text": "."}]}
+    return {"contents": [asked, {"role": "model", "parts": [payload]}, asked]}
 
 
 PLAIN: Mapping[str, Plain] = {
-    "openai": Plain("openai-responses", "openai", "FunctionToolCall", "FunctionToolCallOutput"),
-    "azure-foundry": Plain("azure-foundry", "openai", "FunctionToolCall", "FunctionToolCallOutput"),
-    "anthropic": Plain("anthropic", "anthropic", "ResponseToolUseBlock", "RequestToolResultBlock"),
-    "gemini": Plain("gemini", "gemini", "FunctionCall", "FunctionResponse"),
-    "mistral": Plain("mistral", "mistral", "ToolCall", "ToolMessage"),
-    "bedrock": Plain("bedrock", "bedrock", "ToolUse", "ToolResult"),
+    "openai": Plain("openai-responses", "openai", "FunctionToolCall", "FunctionToolCallOutput", _item),
+    "azure-foundry": Plain("azure-foundry", "openai", "FunctionToolCall", "FunctionToolCallOutput", _item),
+    "anthropic": Plain("anthropic", "anthropic", "ResponseToolUseBlock", "RequestToolResultBlock", _message_part),
+    "gemini": Plain("gemini", "gemini", "FunctionCall", "FunctionResponse", _part, elsewhere=True),
+    "mistral": Plain("mistral", "mistral", "ToolCall", "ToolMessage", _message_part, elsewhere=True),
+    "bedrock": Plain("bedrock", "bedrock", "ToolUse", "ToolResult", _block),
 }
 
 
@@ -88,7 +115,7 @@ def _strangeness(payload: JsonObject, entry: Entry) -> int:
     unknown = len(inner.keys() - entry.fields.keys())
     known = sum(1 if value == "*" else 2 for value in entry.discriminator.values())
     output = SHAPES[entry.provider][entry.wire_type].output
-    disclosed = entry.role == "call+output" and output is not None
-    if disclosed and output is not None:
-        return 100 * unknown - known + (5 if output.read(payload)[0] is None else -10)
-    return 100 * unknown - known
+    if entry.role != "call+output" or output is None:
+        return 100 * unknown - known
+    told = output.read(payload)[0] is not None or (output.path is not None and has(payload, output.path))
+    return 100 * unknown - known + (-10 if told else 5)

@@ -17,14 +17,15 @@ from segue.render.report import Report
 from segue.wire.fields import JsonObject, object_or_none
 from segue.wire.openai_responses import demands, make_wire
 from segue.wire.openai_responses.foundry import (
-    PART_TYPES,
     fitted_agent,
     fitted_body,
+    hold_tool,
     is_id,
     lawful_id,
     mended_item,
     mended_tools,
     takes,
+    takes_part,
 )
 from segue.wire.openai_responses.shared import ResponsesDialect
 
@@ -96,10 +97,11 @@ AZURE_FOUNDRY = make_wire(
         _NAME,
         lawful_id=lawful_id,
         takes=takes,
-        part_types=PART_TYPES,
+        takes_part=takes_part,
         files=frozenset({_NAME}),
         response_prefix="caresp",
         goes_on=_goes_on,
+        hold_tool=hold_tool,
         mend_item=mended_item,
         mend_body=_mended_body,
     ),

@@ -73,7 +73,7 @@ def lawful(value: JsonObject, kind: str, report: Report) -> JsonObject:
     made = value
     fields = FIELDS[kind]
     if kind == "part" and is_newer(value):
-        fields = {**fields, **{key: "any" for key in value if key not in fields}}
+        fields = {**fields, **{key: "any" for key in value if key not in fields and value[key] is not None}}
     for key, item in value.items():
         kept = _kept(item, fields[key], report) if key in fields and item is not None else None
         if kept is item and key in fields:

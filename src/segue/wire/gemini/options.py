@@ -103,6 +103,10 @@ def _parse_choice(config: JsonObject) -> ToolChoice | None:
         raise InputError("a string was expected", path=f"toolConfig.functionCallingConfig.{spelled(config, 'mode')}")
     mode = (given or "").upper()
     names: Any = look(config, "allowedFunctionNames")
+    for index, name in enumerate(cast("list[Any]", names) if isinstance(names, list) else [names] if names else []):
+        if not isinstance(name, str):
+            path = f"toolConfig.functionCallingConfig.{spelled(config, 'allowedFunctionNames')}"
+            raise InputError("a string was expected", path=f"{path}[{index}]" if isinstance(names, list) else path)
     allowed = tuple(str(name) for name in cast("list[Any]", names)) if isinstance(names, list) and names else None
     match mode:
         case "AUTO" | "VALIDATED":

@@ -7,7 +7,7 @@ from calendar import timegm
 from collections.abc import Mapping
 from typing import Any
 
-from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError, RemoteProtocolError
 from segue.models import identify
@@ -28,6 +28,7 @@ from segue.wire.gemini.fields import (
 from segue.wire.gemini.items import API, own_fragment, parse_parts, render_parts, signs_the_next
 from segue.wire.gemini.spelling import Spelling
 from segue.wire.gemini.traits import PLACEHOLDER
+from segue.wire.replies import ran_elsewhere
 
 __all__ = ["parse_error", "parse_reply", "render_error", "render_reply"]
 
@@ -212,14 +213,8 @@ def _for_client(block: Block, projection: Projection) -> list[Block]:
         if not block.text:
             projection.report.add("reasoning", "reasoning that only its maker can read is left out of the reply")
         return [Thinking(block.text, origin=block.origin)] if block.text else []
-    if (isinstance(block, ToolCall) and block.kind == "hosted") or isinstance(block, ToolResponse):
-        if own_fragment(block.native) is not None:
-            return [block]
-        projection.report.add(
-            "dropped", f"{block.name or 'a tool'}, which another provider ran, is left out", subject=block.name
-        )
-        return []
-    return [] if isinstance(block, Text) and not block.text else [block]
+    mute = isinstance(block, Text) and not block.text
+    return [] if mute or ran_elsewhere(block, API, projection.report) else [block]
 
 
 def _signed(blocks: list[Block]) -> list[Block]:

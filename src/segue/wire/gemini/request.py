@@ -178,7 +178,10 @@ def render_request(transcript: Transcript, projection: Projection) -> JsonObject
         projection.report.add("dropped", "blank system text", subject="system")
     if system is not None:
         body["systemInstruction"] = system
-    body["contents"] = contents
+    body["contents"] = [
+        lawful(content, "content", projection.report) if _is_partly_own(message) else content
+        for message, content in zip(transcript.messages, contents, strict=True)
+    ]
     if tools:
         body["tools"] = tools
     form = fitted_format(transcript.options.response_format, rules.GEMINI, projection.report)
@@ -190,6 +193,10 @@ def render_request(transcript: Transcript, projection: Projection) -> JsonObject
         projection.report.add("adjusted", said, subject="tool_choice")
         options = msgspec.structs.replace(options, tool_choice=None)
     return body | render_options(options, model, projection.report, declared=bool(tools), spell=projection.names.render)
+
+
+def _is_partly_own(message: Message) -> bool:
+    return any(block.native is not None and block.native.api == API for block in message.blocks)
 
 
 def _render_at_home(

@@ -140,7 +140,10 @@ def render_call(call: ToolCall, out: Spelling) -> JsonObject:
     else:
         # OAI-CHAT-10: always a string
         arguments = _argument_text(call, out)
-        anew = {"id": wire_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+        # A tool of the vendor's own may have a name that a function can't have.
+        kind = home.fragment.get("type") if home is not None else None
+        kind = kind if isinstance(kind, str) and kind in out.dialect.call_types else "function"
+        anew = {"id": wire_id, "type": kind, "function": {"name": name, "arguments": arguments}}
     return anew if home is None else rewritten(home.fragment, anew, CALL_KEYS)
 
 

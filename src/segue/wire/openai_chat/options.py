@@ -126,10 +126,15 @@ def _parse_mode(value: object) -> ToolChoice | None:
 
 
 def _parse_reasoning(body: Mapping[str, Any], dialect: ChatDialect) -> Reasoning | None:
-    if not isinstance(body.get("reasoning_effort"), str | None):
-        raise InputError(f"a string was expected, not {kind_of(body['reasoning_effort'])}", path="reasoning_effort")
-    effort: Effort | None = next((known for known in _EFFORTS if known == body.get("reasoning_effort")), None)
+    given = body.get("reasoning_effort")
+    if given is not None and (not isinstance(given, str) or not given):
+        seen = "an empty one" if given == "" else kind_of(given)
+        raise InputError(f"a string was expected, not {seen}", path="reasoning_effort")
+    effort: Effort | None = next((known for known in _EFFORTS if known == given), None)
     enabled: bool | None = False if effort == "none" else None
+    if given is not None and effort is None and dialect.reasoning_option == "effort":
+        # A word that is not known, perhaps a newer one: how much is open, but not whether.
+        enabled = True
     budget: int | None = None
     if dialect.reasoning_option in ("thinking", "graded"):
         said = (object_or_none(body.get("thinking")) or {}).get("type")

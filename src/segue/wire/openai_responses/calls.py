@@ -135,7 +135,7 @@ def parse_output(item: JsonObject, reading: Reading, *, sound: bool) -> ToolResp
     if row is not None:
         named = not hosted or has_call_id(item) or (row.unnamed and item.get("call_id") is None)
         content, structured = row.content(item), row.value(item)
-        lawful = reading.is_whole(kind, item) and named
+        lawful = reading.is_whole(kind, item) and named and (not hosted or reading.knows_call(item))
     else:
         content, structured, lawful = _parse_output_content(item.get("output"), reading)
         lawful = lawful and has_lawful_status(kind, item) and _has_lawful_name(item)
@@ -203,6 +203,9 @@ def _in_own_type(call: ToolCall, response: ToolResponse | None, out: Spelling) -
     home = out.home(call.native)
     row = TYPED.get(home.fragment["type"]) if home is not None and "type" in home.fragment else None
     if home is None or row is None or not home.intact:
+        return False
+    # An item that lost its id may be one that can't be without.
+    if not out.dialect.takes(home.fragment["type"], cast("JsonObject", home.fragment)):
         return False
     answer = out.home(response.native) if response is not None else None
     if response is None or (answer is not None and answer.intact and answer.fragment.get("type") == row.output):

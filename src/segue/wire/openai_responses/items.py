@@ -3,14 +3,11 @@
 A run of items that the model made is one reply: one message whose blocks are the items, in their order. Everything else
 is a message by itself. A message item with several parts becomes as many `Text` blocks, each with the item holding that
 part alone; at home neighbours that were one item are joined again.
-
-What was made with reasoning is known to the provider by item ids, and reasoning by what was made with it. So a reply
-with an id that can't go back, or reasoning that can't, goes without any: its blocks are not intact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
@@ -63,6 +60,7 @@ from segue.wire.openai_responses.hosted import (
     repetition,
 )
 from segue.wire.openai_responses.parts import PART_KEYS, parse_parts, render_content, render_part
+from segue.wire.openai_responses.runs import Run, refers, unfounded
 from segue.wire.openai_responses.shared import Reading, Spelling
 from segue.wire.openai_responses.typed import TYPED
 from segue.wire.overlay import rewritten
@@ -129,7 +127,7 @@ def parse_items(
 ) -> list[Message]:
     """The messages. What stands in the `repeated` places was read before."""
     messages: list[Message] = []
-    run = _Run(reading)
+    run = Run(reading)
     for index, value in enumerate(items):
         try:
             item = object_of(value)
@@ -180,69 +178,6 @@ def _side(kind: str, item: JsonObject, reading: Reading) -> Side:
     if kind in OTHERS:
         return OTHERS[kind].side
     return "human" if kind.endswith(("_output", "_response")) else "ai"
-
-
-class _Run:
-    """Items of one reply. One that can't go back under its id takes the promise from all."""
-
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
-        self._blocks: list[Block] = []
-        self._sound = True
-
-    def add(self, blocks: Iterable[Block], sound: bool) -> None:
-        made = list(blocks)
-        self._blocks += made
-        unfounded = any(isinstance(block, Thinking) and not (block.signature or block.sealed) for block in made)
-        self._sound = self._sound and sound and not unfounded
-
-    def thought(self, item_id: str) -> bool:
-        """Whether this reasoning stands in the reply."""
-        return any(isinstance(block, Thinking) and block.origin.item_id == item_id for block in self._blocks)
-
-    def closed(self) -> list[Message]:
-        if not self._blocks:
-            return []
-        blocks = self._blocks if self._sound else [_unfounded(block) for block in self._blocks]
-        blocks = _without_loose_references(blocks)
-        message = Message("ai", tuple(blocks), native=self._reading.native({}))
-        self._blocks, self._sound = [], True
-        return [message]
-
-
-def _without_loose_references(blocks: list[Block]) -> list[Block]:
-    """OAI-RESP-07: reasoning that is only referred to can't be the last of a reply either."""
-    end = len(blocks)
-    while end and _refers(block := blocks[end - 1]):
-        if block.native is not None and block.native.intact and not str(block.native.fragment["id"]).startswith("rs"):
-            break
-        end -= 1
-    return [*blocks[:end], *(_not_intact(block) for block in blocks[end:])]
-
-
-def _refers(block: Block) -> bool:
-    return isinstance(block, Opaque) and block.kind == "item_reference"
-
-
-def _not_intact(block: Block) -> Block:
-    if block.native is None:
-        return block
-    return msgspec.structs.replace(block, native=msgspec.structs.replace(block.native, intact=False))
-
-
-def _unfounded(block: Block) -> Block:
-    """OAI-RESP-07, OAI-RESP-08: without the ids of a reply its reasoning can't go back, and the other way round."""
-    if isinstance(block, Thinking):
-        return msgspec.structs.replace(block, signature=None, sealed=None)
-    if block.native is None or (isinstance(block, ToolCall) and block.kind == "hosted"):
-        return block
-    if isinstance(block, Opaque) or (isinstance(block, ToolResponse) and block.hosted):
-        return block
-    if isinstance(block, ToolCall) and block.native.intact and block.native.fragment.get("type") in TYPED:
-        # Its output is of its type, so that it stays; it goes without its id.
-        unnamed = {key: value for key, value in block.native.fragment.items() if key != "id"}
-        return msgspec.structs.replace(block, native=Native(block.native.api, unnamed))
-    return _not_intact(block)
 
 
 def _parse_made(kind: str, item: JsonObject, reading: Reading, *, sound: bool) -> list[Block]:
@@ -394,7 +329,7 @@ def render_reply_items(blocks: Sequence[Block], out: Spelling) -> list[JsonObjec
     """The items of a reply. Where an id in it was used before, it goes without ids and without reasoning."""
     if any(_id_of(block, out) in out.used for block in blocks):
         out.report.add("reasoning", "a reply that was sent before is told again without its ids and reasoning")
-        blocks = [_unfounded(block) for block in blocks if not isinstance(block, Thinking)]
+        blocks = [unfounded(block) for block in blocks if not isinstance(block, Thinking)]
     items: list[JsonObject] = []
     before: Block | None = None
     for block in blocks:
@@ -419,33 +354,24 @@ def _render_made(block: Block, out: Spelling) -> list[JsonObject]:
     match block:
         case ToolCall(kind="hosted"):
             told = TEXTS.hosted_call.format(tool=block.name, arguments=write_text(block.arguments))
-            return _unless_said(own, block.id, out) if own is not None else [said(told)]
+            return [own if own is not None else said(told)]
         case ToolCall():
             return [_reported(render_call(block, out), home, out)]
         case ToolResponse():
-            return [] if own is None or is_embedded(block) else _unless_said(own, block.call_id, out)
+            return [] if own is None or is_embedded(block) else [own]
         case Thinking():
             return [own if own is not None else render_reasoning(block, home)]
         case Text():
             return [own if own is not None else _reported(render_text(block, home, out), home, out)]
-        case Opaque() if own is not None or (home is not None and _refers(block)):
+        case Opaque() if own is not None or (home is not None and refers(block)):
             return _render_other(block, own, out)
         case _:
             return [said(str(render_part(block, out).get("text", "")))]
 
 
-def _unless_said(item: JsonObject, call_id: str, out: Spelling) -> list[JsonObject]:
-    """OAI-RESP-13: what the provider did goes back under its id, and that once."""
-    item_id = item.get("id")
-    if item_id is not None and item_id in out.used:
-        out.report.add("dedupe", "an item that stands twice: left out", call_id=call_id, subject=str(item_id))
-        return []
-    return [item]
-
-
 def _render_other(block: Opaque, own: JsonObject | None, out: Spelling) -> list[JsonObject]:
     # OAI-RESP-10, OAI-RESP-13
-    if own is None or (_refers(block) and own["id"] in out.used):
+    if own is None or (refers(block) and own["id"] in out.used):
         out.report.add("dropped", "a reference to an item that can't be looked up", subject=block.text)
         return []
     return [_once(own, out)]

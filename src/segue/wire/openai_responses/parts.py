@@ -60,7 +60,7 @@ def parse_part(part: JsonObject, side: Side, dialect: ResponsesDialect) -> Block
     if kind == "refusal":
         return Text(_text(part, "refusal"), refusal=True, native=Native(dialect.name, part, side == "output"))
     told = string_or_none(part.get("text")) or ""
-    unknown = dialect.part_types is not None and kind not in dialect.part_types
+    unknown = dialect.takes_part is not None and not dialect.takes_part(part)
     media = _parse_media(kind, part, dialect)
     if media is not None and (side == "output" or unknown):
         media = msgspec.structs.replace(media, native=Native(dialect.name, part, intact=False))

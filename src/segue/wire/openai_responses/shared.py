@@ -87,8 +87,8 @@ class ResponsesDialect(Struct, frozen=True):
     """Whether an item of this type may go back under this id."""
     takes: Callable[[str, JsonObject], bool] = is_openai_item
     """Whether an item of a type with a row of its own, or of none, may go back as it is."""
-    part_types: frozenset[str] | None = None
-    """The types of content parts, where the list is closed."""
+    takes_part: Callable[[JsonObject], bool] | None = None
+    """Whether a content part may go back as it is, where the list of their types is closed."""
     files: frozenset[str] = APIS
     """The APIs that hold the same files."""
     kindred: bool = False
@@ -96,6 +96,8 @@ class ResponsesDialect(Struct, frozen=True):
     response_prefix: str = "resp"
     goes_on: Callable[[str], bool] = bool
     """Whether this can name a response that the provider holds."""
+    hold_tool: Callable[[JsonObject], None] | None = None
+    """Raises, with the place, where a tool that the vendor runs is declared otherwise than it takes it."""
     mend_item: Callable[[JsonObject, str, Report], JsonObject] | None = None
     """An item and its type as this vendor wants it: itself where nothing is amiss."""
     mend_body: Callable[[JsonObject, Report], JsonObject] | None = None
@@ -151,6 +153,12 @@ class Reading(Struct):
     def is_whole(self, kind: str, item: JsonObject) -> bool:
         """Whether an item has all that its type demands, and is of a type that goes back."""
         return is_shaped(kind, item) and self.dialect.takes(kind, item)
+
+    def knows_call(self, item: JsonObject) -> bool:
+        """Whether the call that an output names came before it, or may have (OAI-RESP-05): calls stand elsewhere."""
+        call_id = raw_id_or_none(item.get("call_id"))
+        elsewhere = self.continues or not (self.calls or self.searches)
+        return call_id is None or elsewhere or ("call", call_id) in self.calls
 
     def is_first(self, kind: str, item: JsonObject) -> bool:
         """Whether no item before this one is the call, or the output, of this id (OAI-RESP-25)."""

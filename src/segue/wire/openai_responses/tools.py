@@ -73,7 +73,10 @@ def _parse_entry(
         raise InputError(f"a tool's type must be a string, not {kind_of(kind)}", path="type")
     if kind == "namespace":
         name = _name(entry)
-        for index, inner in enumerate(list_of(entry.get("tools"), "tools")):
+        held = list_of(entry.get("tools"), "tools")
+        if dialect.hold_tool is not None:
+            dialect.hold_tool(entry)
+        for index, inner in enumerate(held):
             try:
                 yield from _parse_entry(object_of(inner), name, extra, dialect)
             except InputError as error:
@@ -82,6 +85,8 @@ def _parse_entry(
         told = string_or_none(entry.get("server_label")) or kind
         if kind == "mcp" and told == kind:
             raise InputError("an MCP server's tools need its `server_label`", path="server_label")
+        if dialect.hold_tool is not None:
+            dialect.hold_tool(entry)
         yield Tool(told, kind="hosted", native=Native(dialect.name, entry), extra=extra)
     else:
         yield _parse_own(entry, kind, namespace, extra, dialect)
@@ -154,7 +159,8 @@ def _render_tool(tool: Tool, out: Spelling) -> JsonObject:
     if native is not None and native.intact:
         return _with_name(cast("JsonObject", native.fragment), name)
     if tool.grammar is not None and not _is_grammar(tool.grammar):
-        out.report.add("tools", "its grammar lacks its syntax or definition: left out", subject=tool.name)
+        why = "its grammar lacks its definition, or a syntax that is known: left out"
+        out.report.add("tools", why, subject=tool.name)
         tool = replace(tool, grammar=None)
     if tool.kind == "function" and is_openai(tool.native):
         tool = replace(tool, parameters=lawful_schema(tool, rules.OPENAI, out.report))
@@ -165,7 +171,7 @@ def _render_tool(tool: Tool, out: Spelling) -> JsonObject:
 
 
 def _is_grammar(grammar: Mapping[str, Any]) -> bool:
-    return all(isinstance(grammar.get(key), str) for key in ("syntax", "definition"))
+    return grammar.get("syntax") in ("lark", "regex") and isinstance(grammar.get("definition"), str)
 
 
 def _declaration(tool: Tool, name: str) -> JsonObject:

@@ -34,6 +34,12 @@ def _names(value: object) -> list[str] | None:
     return [item for item in cast("list[Any]", value) if isinstance(item, str)] if isinstance(value, list) else None
 
 
+def _headers(value: object) -> JsonObject | None:
+    """Headers that can be sent."""
+    given = object_or_none(value)
+    return given and {key: text for key, text in given.items() if isinstance(text, str)}
+
+
 def _with_token(options: JsonObject) -> JsonObject:
     """A token that stands among the headers, taken out of them."""
     headers = dict(object_or_none(options.pop("headers", None)) or {})
@@ -64,7 +70,7 @@ def read_openai_server(members: JsonObject) -> JsonObject | None:
         label=label,
         url=url,
         authorization=string_or_none(members.get("authorization")),
-        headers=object_or_none(members.get("headers")),
+        headers=_headers(members.get("headers")),
         allowed_tools=allowed,
         deferred=True if members.get("defer_loading") is True else None,
         server_description=string_or_none(members.get("server_description")),
@@ -154,7 +160,7 @@ def read_gemini_servers(members: JsonObject) -> JsonObject | None:
     if url is None:
         return None
     label = string_or_none(server.get("name"))
-    return _with_token(_said(label=label or "mcp", url=url, headers=object_or_none(transport.get("headers"))))
+    return _with_token(_said(label=label or "mcp", url=url, headers=_headers(transport.get("headers"))))
 
 
 def write_gemini_server(options: JsonObject) -> JsonObject | None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 from msgspec import Struct
 
 from segue.models import Model
-from segue.wire.fields import JsonObject, object_or_none
+from segue.wire.fields import JsonObject, integer_or_none, kind_of, object_or_none
 from segue.wire.server_tools.mcp import (
     read_anthropic_server,
     read_gemini_servers,
@@ -42,14 +42,47 @@ def _any_model(_model: Model) -> bool:
     return True
 
 
-# What an option must be to be carried.
-_SHAPES: dict[str, type] = {
-    "allowed_domains": list,
-    "blocked_domains": list,
-    "max_uses": int,
-    "search_context_size": str,
-    "user_location": dict,
+def _texts(value: object) -> list[str] | None:
+    words = cast("list[object]", value) if isinstance(value, list) else []
+    texts = [word for word in words if isinstance(word, str)]
+    return texts if len(texts) == len(words) else None
+
+
+def _size(value: object) -> str | None:
+    return value if value in ("low", "medium", "high") else None
+
+
+def _location(value: object) -> JsonObject | None:
+    given = object_or_none(value) or {}
+    told = {key: given[key] for key in ("city", "country", "region", "timezone") if isinstance(given.get(key), str)}
+    return {"type": "approximate", **told} if told else None
+
+
+# An option as all that have it take it; None for what it can't be.
+_OPTIONS: dict[str, Callable[[object], Any]] = {
+    "allowed_domains": _texts,
+    "blocked_domains": _texts,
+    "max_uses": integer_or_none,
+    "search_context_size": _size,
+    "user_location": _location,
 }
+
+
+# What bounds a search: where it can't be read, none is declared.
+_BOUNDS = ("allowed_domains", "blocked_domains")
+
+
+def _read_options(given: Mapping[str, object]) -> Options:
+    """The options as they are carried, and under names that no API writes what can't be."""
+    options: Options = {}
+    for name, value in given.items():
+        read = options[name] = _OPTIONS[name](value)
+        if read is None and value is not None:
+            options[f"{name} ({kind_of(value)})"] = value
+        elif isinstance(value, dict) and isinstance(read, dict):
+            said = cast("JsonObject", value)
+            options |= {f"{name}.{key}": said[key] for key in said if key not in read and said[key] is not None}
+    return options
 
 
 class Row(Struct, frozen=True):
@@ -73,8 +106,10 @@ class Row(Struct, frozen=True):
         """The options; None where this can't be said anywhere else."""
         if self.reads is not None:
             return self.reads(members)
-        read = {name: _at(members, path) for name, path in self.paths.items()}
-        known = {name: value for name, value in read.items() if isinstance(value, _SHAPES[name])}
+        given = {name: _at(members, path) for name, path in self.paths.items()}
+        known = _read_options(given)
+        if any(name in _BOUNDS and value is not None and known.get(name) is None for name, value in given.items()):
+            return None
         heads = {path.partition(".")[0] for path in self.paths.values()} | {"name", *self.always}
         rest = {key: value for key, value in members.items() if key not in heads}
         return {name: value for name, value in (known | rest).items() if value not in (None, [], {}, False)}
@@ -134,11 +169,13 @@ def _by_client(members: JsonObject) -> bool:
 
 
 def _read_search_options(members: JsonObject) -> Options:
-    options = {key: value for key, value in members.items() if key != "user_location" and value is not None}
-    if not isinstance(options.get("search_context_size", ""), str):
-        del options["search_context_size"]
-    where = object_or_none((object_or_none(members.get("user_location")) or {}).get("approximate"))
-    return options | ({"user_location": {"type": "approximate", **where}} if where else {})
+    where = members.get("user_location")
+    given = {
+        "search_context_size": members.get("search_context_size"),
+        "user_location": (object_or_none(where) or {}).get("approximate", where),
+    }
+    options = {**{key: value for key, value in members.items() if key not in given}, **_read_options(given)}
+    return {key: value for key, value in options.items() if value is not None}
 
 
 def _write_search_options(options: Options) -> JsonObject:

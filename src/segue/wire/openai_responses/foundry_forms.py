@@ -1,0 +1,305 @@
+"""What Azure Foundry's schema takes (AZF-03, AZF-08): its closed lists of items, parts and tools, and the body."""
+
+from __future__ import annotations
+
+from segue.wire.openai_responses.foundry_lines import Record, lines
+
+__all__ = ["AGENT", "BODY", "ITEMS", "PARTS", "TOOLS"]
+
+_STATES = "=in_progress,completed,incomplete"
+_DETAILS = "=low,high,auto,original"
+_CALLERS = "allowed_callers?:[=direct,programmatic]|0"
+_TITLED = "name? description?"
+_SPACE = "file_ids?:[s] memory_limit?:=1g,4g,16g,64g|0 network_policy?:@network"
+
+# -------------------------------------------------------------------------------------------------------------- tools
+
+_IN_TOOLS = lines(
+    {
+        "grammar": {"text": "", "grammar": "syntax:=lark,regex definition"},
+        "network": {"disabled": "", "allowlist": "allowed_domains:[s]"},
+        "archive": "type:=base64 media_type:=application/zip data",
+        "skill": {"skill_reference": "skill_id version?", "inline": "name description source:@archive"},
+        "local_skill": "name description path",
+        "container": f"type:=auto {_SPACE}",
+        "machine": {
+            "container_auto": f"{_SPACE} skills?:[@skill]",
+            "container_reference": "container_id",
+            "local": "skills?:[@local_skill]",
+        },
+        "compared": "type:=eq,ne,gt,gte,lt,lte,in,nin key value:snb|[sn]",
+        "joined": "type:=and,or filters:[o]",
+        "hybrid": "embedding_weight:n text_weight:n",
+        "ranking": "hybrid_search?:@hybrid ranker?:=auto,default-2024-11-15 score_threshold?:n",
+        "chosen_tools": "read_only?:b tool_names?:[s]",
+        "asked": "always?:@chosen_tools never?:@chosen_tools",
+        "location": "type:=approximate city?:s0 country?:s0 region?:s0 timezone?:s0",
+        "domains": "allowed_domains?:[s]|0",
+        "mask": "file_id? image_url?",
+        "own_search": f"project_connection_id instance_name {_TITLED}",
+        "most_memories": "max_memories?:i",
+        "connection": f"project_connection_id {_TITLED}",
+        "connected": "project_connection_id",
+        "connections": f"{_TITLED} project_connections?:[@connection]",
+        "index": f"{_TITLED} project_connection_id? filter? index_asset_id? index_name? top_k?:i "
+        "query_type?:=simple,semantic,vector,vector_simple_hybrid,vector_semantic_hybrid",
+        "indexes": f"indexes:[@index] {_TITLED}",
+        "queue_place": "queue_service_endpoint queue_name",
+        "queue": "type:=storage_queue storage_queue:@queue_place",
+        "declared": "name parameters:o description?",
+        "bound_function": "function:@declared input_binding:@queue output_binding:@queue",
+        "bing": f"project_connection_id count?:i freshness? market? set_lang? {_TITLED}",
+        "own_bing": f"project_connection_id instance_name count?:i freshness? market? set_lang? {_TITLED}",
+        "bings": f"search_configurations:[@bing] {_TITLED}",
+        "own_bings": f"search_configurations:[@own_bing] {_TITLED}",
+        "browser": f"connection:@connection {_TITLED}",
+        "captured": "name description schema:o strict:b0",
+        "audience": "audience",
+        "auth": {
+            "anonymous": "",
+            "managed_identity": "security_scheme:@audience",
+            "project_connection": "security_scheme:@connected",
+        },
+        "openapi": "name spec:o auth:@auth default_params?:[s] description? functions?:[@declared]",
+    }
+)
+_FUNCTION = f"name description?:s0 parameters?:o0 strict?:b0 output_schema?:o0 {_CALLERS} defer_loading?:b"
+_CUSTOM = f"name description? format?:@grammar {_CALLERS} defer_loading?:b"
+_MEMORY = f"memory_store_name scope {_TITLED} search_options?:@most_memories update_delay?:i"
+_CONNECTORS = ",".join(
+    f"connector_{name}"
+    for name in (
+        *("dropbox", "gmail", "googlecalendar", "googledrive", "microsoftteams", "outlookcalendar", "outlookemail"),
+        "sharepoint",
+    )
+)
+_IN_NAMESPACE = lines({"held": {"function": _FUNCTION, "custom": _CUSTOM}}, _IN_TOOLS)
+TOOLS: dict[str, Record] = lines(
+    {
+        "function": _FUNCTION,
+        "custom": _CUSTOM,
+        "namespace": "name description tools:[@held]",
+        "a2a_preview": f"{_TITLED} project_connection_id? agent_card_path? base_url?",
+        "apply_patch": _CALLERS,
+        "azure_ai_search": f"azure_ai_search:@indexes {_TITLED}",
+        "azure_function": "azure_function:@bound_function",
+        "bing_custom_search_preview": f"bing_custom_search_preview:@own_bings {_TITLED}",
+        "bing_grounding": f"bing_grounding:@bings {_TITLED}",
+        "browser_automation_preview": f"browser_automation_preview:@browser {_TITLED}",
+        "capture_structured_outputs": "outputs:@captured",
+        "code_interpreter": f"{_TITLED} {_CALLERS} container?:s|@container",
+        "computer": "",
+        "computer_use_preview": "environment:=windows,mac,linux,ubuntu,browser display_width:i display_height:i",
+        "fabric_dataagent_preview": f"fabric_dataagent_preview:@connections {_TITLED}",
+        "file_search": f"vector_store_ids:[s] {_TITLED} filters?:@compared|@joined|0 max_num_results?:i "
+        "ranking_options?:@ranking",
+        "image_generation": f"{_TITLED} action?:=generate,edit,auto background?:=transparent,opaque,auto "
+        "input_fidelity?:=high,low|0 input_image_mask?:@mask model? moderation?:=auto,low output_compression?:i "
+        "output_format?:=png,webp,jpeg partial_images?:i quality?:=low,medium,high,auto size?",
+        "local_shell": _TITLED,
+        "mcp": f"server_label project_connection_id? {_CALLERS} allowed_tools?:[s]|@chosen_tools authorization? "
+        f"connector_id?:={_CONNECTORS} defer_loading?:b headers?:<s>|0 require_approval?:@asked|=always,never "
+        "server_description? server_url? tunnel_id?",
+        "memory_search_preview": _MEMORY,
+        "openapi": "openapi:@openapi",
+        "programmatic_tool_calling": "",
+        "sharepoint_grounding_preview": f"sharepoint_grounding_preview:@connections {_TITLED}",
+        "shell": f"{_TITLED} {_CALLERS} environment?:@machine|0",
+        "tool_search": "description?:s0 execution?:=server,client parameters?:o0",
+        "web_search": f"{_TITLED} custom_search_configuration?:@own_search external_web_access?:b "
+        "filters?:@domains|0 search_context_size?:=low,medium,high user_location?:@location|0",
+        "web_search_preview": "search_content_types?:[=text,image] search_context_size?:=low,medium,high "
+        "user_location?:@location|0",
+        "work_iq_preview": "work_iq_preview:@connected",
+    },
+    _IN_TOOLS | _IN_NAMESPACE,
+)
+
+# -------------------------------------------------------------------------------------------------------------- parts
+
+_TOKEN = "token logprob:n bytes:[i]"
+_IN_PARTS = lines(
+    {
+        "mark": "mode:=explicit",
+        "annotation": {
+            "file_citation": "file_id index:i filename",
+            "file_path": "file_id index:i",
+            "url_citation": "url title start_index:i end_index:i",
+            "container_file_citation": "container_id file_id filename start_index:i end_index:i",
+        },
+        "token": _TOKEN,
+        "tokens": f"{_TOKEN} top_logprobs:[@token]",
+    }
+)
+_MARK = "prompt_cache_breakpoint?:@mark"
+_ANNOTATED = "[?@annotation] logprobs?:[@tokens]"
+_FILE = f"detail?:=auto,low,high file_data? file_id?:s0 file_url? filename? {_MARK}"
+PARTS: dict[str, Record] = lines(
+    {
+        "computer_screenshot": f"detail:{_DETAILS} file_id:s0 image_url:s0 {_MARK}",
+        "input_file": _FILE,
+        "input_image": f"detail?:{_DETAILS}|0 file_id?:s0 image_url?:s0 {_MARK}",
+        "input_text": f"text {_MARK}",
+        "output_text": f"text annotations:{_ANNOTATED}",
+        "reasoning_text": "text",
+        "refusal": "refusal",
+        "summary_text": "text",
+        "text": "text",
+    },
+    _IN_PARTS,
+)
+
+# AZF-04 speaks about annotations that are missing.
+_SAID = lines({"said": {"output_text": f"text annotations?:{_ANNOTATED}", "refusal": "refusal"}}, _IN_PARTS)
+
+# -------------------------------------------------------------------------------------------------------------- items
+
+_SPOT = "x:i y:i"
+_KEYS = "keys?:[s]|0"
+_IN_ITEMS = lines(
+    {
+        "caller": {"direct": "", "program": "caller_id"},
+        "spot": _SPOT,
+        "skill": "name description path",
+        "outcome": {"exit": "exit_code:i", "timeout": ""},
+        "source": "type:=url url",
+        "memory": "memory_id updated_at:i scope content kind:=user_profile,chat_summary",
+        "offered": "name input_schema:o annotations?:o0 description?:s0",
+        "summary": "type:=summary_text text",
+        "thought": "type:=reasoning_text text",
+        "action": {
+            "click": f"button:=left,right,wheel,back,forward {_SPOT} {_KEYS}",
+            "double_click": f"{_SPOT} keys:[s]|0",
+            "drag": f"path:[@spot] {_KEYS}",
+            "keypress": "keys:[s]",
+            "move": f"{_SPOT} {_KEYS}",
+            "screenshot": "",
+            "scroll": f"{_SPOT} scroll_x:i scroll_y:i {_KEYS}",
+            "type": "text",
+            "wait": "",
+        },
+        "check": "id code?:s0 message?:s0",
+        "operation": {"create_file": "path diff", "update_file": "path diff", "delete_file": "path"},
+        "exec": "type:=exec command:[s] env:<s> timeout_ms?:i0 user?:s0 working_directory?:s0",
+        "commands": "commands:[s] max_output_length?:i0 timeout_ms?:i0",
+        "environment": {"local": "skills?:[@skill]", "container_reference": "container_id"},
+        "chunk": "stdout stderr outcome:@outcome",
+        "looked": {
+            "search": "query? queries?:[s] sources!:[@source]",
+            "open_page": "url?:s0",
+            "find_in_page": "url pattern",
+        },
+        "found": "attributes?:<snb>|0 file_id? filename? score?:n text?",
+        "remembered": "memory_item:@memory",
+        "printed": {"logs": "logs", "image": "url"},
+        "screen": "type:=computer_screenshot file_id? image_url?",
+        "mcp_error": {
+            "http_error": "code:i message",
+            "protocol_error": "code:i message",
+            "tool_execution_error": "message",
+        },
+    }
+)
+# AZF-03: a status is never null, whatever the schema of the type says.
+_STATE = f"status?:{_STATES}"
+_CALLER = "caller?:@caller|0"
+_CALLED = f"call_id id?:s0 {_CALLER}"
+_RAN = "=in_progress,completed,incomplete,searching,failed"
+ITEMS: dict[str, Record] = lines(
+    {
+        "additional_tools": "role tools:[?@tool] id?:s0",
+        "apply_patch_call": f"{_CALLED} operation:@operation status:=in_progress,completed",
+        "apply_patch_call_output": f"{_CALLED} status:=completed,failed output?:s0",
+        "code_interpreter_call": "id code:s0 container_id outputs:[@printed]|0 "
+        "status:=in_progress,completed,incomplete,interpreting,failed",
+        "compaction": "encrypted_content id?:s0",
+        "computer_call": f"id call_id pending_safety_checks:[@check] status:{_STATES} action!:@action "
+        "actions!:[@action]",
+        "computer_call_output": f"call_id output:@screen acknowledged_safety_checks!:[@check]|0 {_STATE} id?:s0",
+        "custom_tool_call": f"call_id name input id? namespace? {_CALLER} status?",
+        "custom_tool_call_output": f"call_id output:sa id? {_CALLER} status?",
+        "file_search_call": f"id queries:[s] status:{_RAN} results!:[@found]|0",
+        "function_call": f"call_id name arguments namespace? {_STATE} {_CALLER} id?:s0",
+        "function_call_output": f"output:sa call_id?:s0 {_CALLER} name?:s0 namespace?:s0 {_STATE} id?:s0",
+        "image_generation_call": "id result:s0 status:=in_progress,completed,generating,failed",
+        "item_reference": "id",
+        "local_shell_call": f"id call_id action:@exec status:{_STATES}",
+        "local_shell_call_output": f"id output {_STATE}",
+        "mcp_approval_request": "id arguments name server_label",
+        "mcp_approval_response": "approval_request_id approve:b id?:s0 reason?:s0",
+        "mcp_call": "id arguments name server_label approval_request_id?:s0 error!:o output!:s0 "
+        "status?:=in_progress,completed,incomplete,calling,failed",
+        "mcp_list_tools": "id server_label tools:[@offered] error!:@mcp_error",
+        "memory_search_call": "results!:[@remembered]|0 status? id?:x",
+        "message": "role content:sa type? phase?:=commentary,final_answer|0 status?",
+        "output_message": f"id role:=assistant content:[@said] status:{_STATES} phase?:=commentary,final_answer|0",
+        "program": "id call_id code fingerprint",
+        "program_output": "id call_id result status:=completed,incomplete",
+        "reasoning": f"id summary:[@summary] content?:[@thought] encrypted_content?:s0 {_STATE}",
+        "shell_call": f"{_CALLED} action:@commands environment?:@environment|0 {_STATE}",
+        "shell_call_output": f"{_CALLED} output:[@chunk] max_output_length?:i0 {_STATE}",
+        "tool_search_call": f"arguments:o call_id?:s0 execution?:=server,client id?:s0 {_STATE}",
+        "tool_search_output": f"tools:[?@tool] call_id?:s0 execution?:=server,client id?:s0 {_STATE}",
+        "web_search_call": f"id action:@looked status:{_RAN}",
+    },
+    {**_IN_ITEMS, "tool": Record(by_type=TOOLS), **_SAID},
+)
+
+# --------------------------------------------------------------------------------------------------------------- body
+
+AGENT = lines({"agent": "name type? version?"})["agent"]
+_LENGTHS = "=auto,concise,detailed|0"
+_ALONE = (
+    *("apply_patch", "code_interpreter", "computer", "computer_use", "computer_use_preview", "file_search"),
+    *("image_generation", "programmatic_tool_calling", "shell"),
+    *("web_search_preview", "web_search_preview_2025_03_11"),
+)
+_IN_BODY = lines(
+    {
+        "mark": "mode:=explicit",
+        "held": "id",
+        "kept": "type compact_threshold?:i0",
+        "moderated": "mode:=score,block",
+        "form": {"text": "", "json_object": "", "json_schema": "name schema:o description? strict?:b0"},
+        "choice": {
+            **dict.fromkeys(_ALONE, ""),
+            **dict.fromkeys(("function", "custom"), "name"),
+            "allowed_tools": "mode:=auto,required tools:[o]",
+            "mcp": "server_label name?:s0",
+        },
+        "variable": {
+            "input_text": f"text {_MARK}",
+            "input_image": f"detail:{_DETAILS} file_id?:s0 image_url?:s0 {_MARK}",
+            "input_file": _FILE,
+        },
+        "cached": "mode?:=implicit,explicit ttl?:=30m",
+        "reasoned": "context?:=auto,current_turn,all_turns|0 mode?:=standard,pro "
+        f"effort?:=none,minimal,low,medium,high,xhigh,max|0 generate_summary?:{_LENGTHS} summary?:{_LENGTHS}",
+        "streamed": "include_obfuscation?:b",
+        "both": "input?:@moderated|0 output?:@moderated|0",
+        "said": "format?:@form verbosity?:=low,medium,high|0",
+        "prompt": "id variables?:<s|@variable>|0 version?:s0",
+        "moderation": "model policy?:@both|0",
+    }
+)
+_INCLUDED = ",".join(
+    (
+        *("file_search_call.results", "web_search_call.results", "web_search_call.action.sources"),
+        *("message.input_image.image_url", "message.output_text.logprobs", "reasoning.encrypted_content"),
+        *("computer_call_output.output.image_url", "code_interpreter_call.outputs", "memory_search_call.results"),
+    )
+)
+BODY = lines(
+    {
+        "body": "agent_reference?:o agent_session_id? background?:b0 context_management?:[@kept]|0 "
+        f"conversation?:s0|@held include?:[?={_INCLUDED}]|0 input?:sa instructions?:s0 max_output_tokens?:i0 "
+        "max_tool_calls?:i0 metadata?:<s>|0 model? moderation?:@moderation|0 parallel_tool_calls?:b0 "
+        "previous_response_id?:s0 prompt?:@prompt prompt_cache_key?:s0 prompt_cache_options?:@cached "
+        "prompt_cache_retention?:=in_memory,24h|0 reasoning?:@reasoned|0 safety_identifier?:s0 "
+        "service_tier?:=auto,default,flex,scale,priority,fast,ultrafast|0 store?:b0 stream?:b0 "
+        "stream_options?:@streamed|0 structured_inputs?:o temperature?:n0 text?:@said "
+        "tool_choice?:=none,auto,required|@choice tools?:a top_logprobs?:i0 top_p?:n0 truncation?:=auto,disabled|0 "
+        "user?"
+    },
+    _IN_BODY,
+)["body"]

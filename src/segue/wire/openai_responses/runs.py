@@ -1,0 +1,80 @@
+"""The items of one reply.
+
+What was made with reasoning is known to the provider by item ids, and reasoning by what was made with it. So a reply
+with an id that can't go back, or reasoning that can't, goes without any: its blocks are not intact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from segue.canonical.blocks import Block, Message, Native, Opaque, Thinking, ToolCall, ToolResponse
+from segue.wire.openai_responses.shared import Reading
+from segue.wire.openai_responses.typed import TYPED
+
+__all__ = ["Run", "refers", "unfounded"]
+
+
+class Run:
+    """Items of one reply. One that can't go back under its id takes the promise from all."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._reading = reading
+        self._blocks: list[Block] = []
+        self._sound = True
+
+    def add(self, blocks: Iterable[Block], sound: bool) -> None:
+        made = list(blocks)
+        self._blocks += made
+        groundless = any(isinstance(block, Thinking) and not (block.signature or block.sealed) for block in made)
+        self._sound = self._sound and sound and not groundless
+
+    def thought(self, item_id: str) -> bool:
+        """Whether this reasoning stands in the reply."""
+        return any(isinstance(block, Thinking) and block.origin.item_id == item_id for block in self._blocks)
+
+    def closed(self) -> list[Message]:
+        if not self._blocks:
+            return []
+        blocks = self._blocks if self._sound else [unfounded(block) for block in self._blocks]
+        blocks = _without_loose_references(blocks)
+        message = Message("ai", tuple(blocks), native=self._reading.native({}))
+        self._blocks, self._sound = [], True
+        return [message]
+
+
+def _without_loose_references(blocks: list[Block]) -> list[Block]:
+    """OAI-RESP-07: reasoning that is only referred to can't be the last of a reply either."""
+    end = len(blocks)
+    while end and refers(block := blocks[end - 1]):
+        if block.native is not None and block.native.intact and not str(block.native.fragment["id"]).startswith("rs"):
+            break
+        end -= 1
+    return [*blocks[:end], *(_not_intact(block) for block in blocks[end:])]
+
+
+def refers(block: Block) -> bool:
+    return isinstance(block, Opaque) and block.kind == "item_reference"
+
+
+def _not_intact(block: Block) -> Block:
+    if block.native is None:
+        return block
+    return msgspec.structs.replace(block, native=msgspec.structs.replace(block.native, intact=False))
+
+
+def unfounded(block: Block) -> Block:
+    """OAI-RESP-07, OAI-RESP-08: without the ids of a reply its reasoning can't go back, and the other way round."""
+    if isinstance(block, Thinking):
+        return msgspec.structs.replace(block, signature=None, sealed=None)
+    if block.native is None or (isinstance(block, ToolCall) and block.kind == "hosted"):
+        return block
+    if isinstance(block, Opaque) or (isinstance(block, ToolResponse) and block.hosted):
+        return block
+    if isinstance(block, ToolCall) and block.native.intact and block.native.fragment.get("type") in TYPED:
+        # Its output is of its type, so that it stays; it goes without its id.
+        unnamed = {key: value for key, value in block.native.fragment.items() if key != "id"}
+        return msgspec.structs.replace(block, native=Native(block.native.api, unnamed))
+    return _not_intact(block)

@@ -1,0 +1,176 @@
+"""What Foundry's schema says of tools, items and bodies, to the last member: held, mended or told otherwise."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import segue
+from segue.conformance.azure_foundry.body import BODY
+from segue.conformance.azure_foundry.items import ITEMS
+from segue.conformance.azure_foundry.tools import TOOL
+from segue.conformance.form import Form
+from segue.wire.openai_responses.foundry_lines import MISFIT, Loss, lines, mended
+
+API = "azure-foundry"
+USER = {"role": "user", "content": "a"}
+WRONG: tuple[Any, ...] = (None, 5, "x", {}, [5])
+PREFIXES = {"function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
+
+# ------------------------------------------------------------------------------------------------------------ the lines
+
+_LINES = lines(
+    {
+        "inner": "a b?:i",
+        "outer": "name inner?:@inner told!:[@inner]|0 words?:[?=x,y] kind?:=one,two keyed?:<i>",
+        "chosen": {"left": "size:i", "right": ""},
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected", "lost"),
+    [
+        ("outer", {"name": "n", "more": 5}, {"name": "n", "more": 5}, []),
+        ("outer", {"name": "n", "inner": {"a": "a", "b": "x"}}, {"name": "n", "inner": {"a": "a"}}, ["inner.b"]),
+        ("outer", {"name": "n", "inner": {"a": 5}}, {"name": "n"}, ["inner.a", "inner"]),
+        ("outer", {"name": "n", "told": [{"a": 5}]}, MISFIT, ["told[0].a", "told[0]", "told"]),
+        ("outer", {"name": "n", "told": None}, {"name": "n", "told": None}, []),
+        ("outer", {"name": "n", "words": ["x", 5, "y"]}, {"name": "n", "words": ["x", "y"]}, ["words[1]"]),
+        ("outer", {"name": "n", "kind": "three"}, {"name": "n"}, ["kind"]),
+        ("outer", {"name": "n", "keyed": {"k": True}}, {"name": "n"}, ["keyed.k", "keyed"]),
+        ("outer", {}, MISFIT, ["name"]),
+        ("chosen", {"type": "left", "size": 1}, {"type": "left", "size": 1}, []),
+        ("chosen", {"type": "up"}, MISFIT, ["type"]),
+    ],
+)
+def test_a_value_loses_no_more_than_it_must(name: str, value: Any, expected: Any, lost: list[str]) -> None:
+    found: list[Loss] = []
+    made = mended(value, _LINES[name], found)
+    assert made is expected if expected is MISFIT else made == expected
+    assert [loss.path for loss in found] == lost
+    assert (made is value) == (not lost)
+
+
+# ------------------------------------------------------------------------------------------------------------ the forms
+
+
+def _full(form: Form) -> Any:
+    """A value with all that the form names."""
+    if form.either:
+        return _full(form.either[-1])
+    if form.by:
+        kind = list(form.choices)[-1]
+        return {form.by: kind, **_full(form.choices[kind])}
+    match form.kind:
+        case "string":
+            return form.values[0] if form.values else "t"
+        case "integer" | "number":
+            return 1
+        case "boolean":
+            return True
+        case "list":
+            return [_full(form.each)] if form.each is not None else []
+        case "map":
+            return {"k": _full(form.each)} if form.each is not None else {}
+        case "object":
+            return {name: _full(member) for name, member in form.members.items()}
+        case _:
+            return {}
+
+
+def _replaced(value: Any) -> Iterator[Any]:
+    """The value with each place in it replaced by each thing that it can't be."""
+    for key in value if isinstance(value, dict) else range(len(value)):
+        for wrong in WRONG:
+            made = copy.copy(value)
+            made[key] = wrong
+            yield made
+        if isinstance(value[key], dict | list):
+            for inner in _replaced(value[key]):
+                made = copy.copy(value)
+                made[key] = inner
+                yield made
+
+
+def _held(body: Any) -> None:
+    try:
+        made = segue.convert(body, source=API, target=API).body
+    except segue.InputError:
+        return
+    verdict = segue.check(made, API)
+    assert verdict, (body, [*verdict])
+
+
+@pytest.mark.parametrize("kind", TOOL.choices)
+def test_a_wrong_value_in_a_tool_is_named_or_left_out(kind: str) -> None:
+    tool = {"type": kind, **_full(TOOL.choices[kind])}
+    body = {"model": "gpt-5", "input": [USER], "tools": [tool]}
+    assert segue.repair(body, API).body == body
+    for wrong in _replaced(tool):
+        _held({**body, "tools": [wrong]})
+
+
+@pytest.mark.parametrize("kind", ITEMS)
+def test_a_wrong_value_in_an_item_is_named_left_out_or_told(kind: str) -> None:
+    item = {"type": kind, **_full(ITEMS[kind])}
+    if "role" in item:
+        item["role"] = "developer" if kind == "additional_tools" else "assistant"
+    if "id" in item:
+        item["id"] = f"{PREFIXES.get(kind, 'ci')}_{'a' * 50}"
+    for wrong in _replaced(item):
+        _held({"model": "gpt-5", "input": [USER, wrong, USER]})
+
+
+@pytest.mark.parametrize("key", sorted(BODY.members.keys() - {"input", "tools", "agent"}))
+def test_a_wrong_value_in_a_body_is_named_or_left_out(key: str) -> None:
+    body = {"model": "gpt-5", "input": [USER]}
+    for wrong in _replaced({key: _full(BODY.members[key])}):
+        _held({**body, **wrong})
+
+
+# ------------------------------------------------------------------------------------------------------- what they mean
+
+
+def test_what_was_remembered_is_told_where_it_is_not_as_the_schema_has_it() -> None:
+    memory = {"memory_id": "m", "updated_at": 1, "scope": "s", "content": "Likes tea.", "kind": "user_profile"}
+    whole = {"type": "memory_search_call", "status": "completed", "results": [{"memory_item": memory}]}
+    assert segue.repair({"input": [USER, whole, USER]}, API).body["input"][1] == whole
+    wrong = {**whole, "results": [{"memory_item": {**memory, "kind": 5}}]}
+    made = segue.repair({"input": [USER, wrong, USER]}, API)
+    assert "memory_search_call" not in [item.get("type") for item in made.body["input"]]
+    assert "Likes tea." in made.data.decode()
+
+
+def test_a_call_whose_type_needs_the_id_that_it_lost_is_told_as_a_function() -> None:
+    action = {"type": "exec", "command": ["ls"], "env": {}}
+    call = {
+        "type": "local_shell_call",
+        "id": f"lsh_{'a' * 50}",
+        "call_id": "c",
+        "action": action,
+        "status": "completed",
+    }
+    output = {"type": "newer", "id": "c", "output": "r"}
+    made = segue.repair({"model": "gpt-5", "input": [USER, call, output, USER]}, API).body
+    assert segue.check(made, API), [*segue.check(made, API)]
+
+
+def test_what_a_search_found_under_an_id_that_no_search_has_is_told() -> None:
+    call = {"type": "tool_search_call", "arguments": {}, "call_id": None, "execution": "server", "status": "completed"}
+    found = {"type": "tool_search_output", "tools": [], "call_id": "t", "execution": "server", "status": "completed"}
+    for api in (API, "openai-responses"):
+        made = segue.repair({"model": "gpt-5", "input": [USER, call, found, USER]}, api).body
+        assert segue.check(made, api), [*segue.check(made, api)]
+
+
+def test_what_does_not_go_with_the_rest_of_the_body_is_left_out() -> None:
+    body = {"model": "gpt-5", "input": [USER], "stream_options": {"include_obfuscation": False}, "background": True}
+    made = segue.repair({**body, "store": False}, API)
+    assert made.body == {"model": "gpt-5", "input": [USER], "store": False}
+    assert {finding.subject for finding in made.report.of("adjusted")} == {"stream_options", "background"}
+    whole = {**body, "store": True, "stream": True}
+    assert segue.repair(whole, API).body == whole
