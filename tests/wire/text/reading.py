@@ -122,7 +122,9 @@ def work(text: str, form: TextFormat, step: int | None = None) -> int:
     def counted(opener: Opener) -> Opener:
         def match(text: str, place: int, at_line_start: bool, ended: bool) -> Match:
             found = opener.match(text, place, at_line_start, ended)
-            return found if isinstance(found, str) else lambda declared: _Counted(found(declared), count)
+            if found == "no" or found == "perhaps":
+                return found
+            return lambda declared: _Counted(found(declared), count)
 
         return Opener(opener.first, match, opener.second)
 

@@ -22,7 +22,7 @@ from segue.wire.text.loose import NotReadableError
 from segue.wire.text.marks import MarkedReader, Marks, call_with, opener
 from segue.wire.text.pythonic import as_objects
 from segue.wire.text.reader import Reading
-from segue.wire.text.spoken import calls_in
+from segue.wire.text.spoken import calls_in, object_of_call
 
 __all__ = ["GEMMA"]
 
@@ -169,13 +169,7 @@ def _type_of(schema: Mapping[str, Any]) -> Any:
 
 
 def _render_calls(calls: Sequence[ToolCall]) -> str:
-    return "".join(f"{_OPEN}call:{call.name}{_arguments(call)}{_CLOSE}" for call in calls)
-
-
-def _arguments(call: ToolCall) -> str:
-    """The arguments. What is no object stands under the key that the template gives to a result's text."""
-    said = call.arguments if call.arguments_text is None else call.arguments_text
-    return write_value(said if isinstance(said, Mapping) else {"value": said})
+    return "".join(f"{_OPEN}call:{call.name}{write_value(object_of_call(call))}{_CLOSE}" for call in calls)
 
 
 def _render_results(results: Sequence[Answered]) -> str:
