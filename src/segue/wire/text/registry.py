@@ -6,8 +6,12 @@ import re
 
 from segue.errors import InputError, text_argument
 from segue.wire.text.base import TextFormat
+from segue.wire.text.deepseek import DEEPSEEK_TEXT
+from segue.wire.text.gemma import GEMMA
 from segue.wire.text.hermes import HERMES
+from segue.wire.text.kimi import KIMI_TEXT
 from segue.wire.text.llama import LLAMA
+from segue.wire.text.mistral import MISTRAL_TEXT
 from segue.wire.text.xml_render import XML
 
 __all__ = ["FORMATS", "TEXT_FORMATS", "find_format", "format_of"]
@@ -15,7 +19,7 @@ __all__ = ["FORMATS", "TEXT_FORMATS", "find_format", "format_of"]
 # A list of calls as Python writes them, which has no marker.
 _PYTHONIC = re.compile(r"\s*\[\s*[A-Za-z_][\w.]*\(")
 
-FORMATS: tuple[TextFormat, ...] = (HERMES, XML, LLAMA)
+FORMATS: tuple[TextFormat, ...] = (HERMES, XML, LLAMA, GEMMA, DEEPSEEK_TEXT, KIMI_TEXT, MISTRAL_TEXT)
 TEXT_FORMATS: dict[str, TextFormat] = {form.name: form for form in FORMATS}
 
 

@@ -57,8 +57,7 @@ class CallScanner:
     def feed(self, text: str) -> list[Piece]:
         if len(text) <= _SLICE:
             return self._read(text, ended=False)
-        slices = [text[start : start + _SLICE] for start in range(0, len(text), _SLICE)]
-        return _merged([piece for one in slices for piece in self._read(one, ended=False)])
+        return _merged([piece for one in _slices(text) for piece in self._read(one, ended=False)])
 
     def close(self) -> list[Piece]:
         """What was held back. A call without an end is one only where nothing is missing of it but that."""
@@ -78,18 +77,20 @@ class CallScanner:
 
     def _read(self, text: str, *, ended: bool) -> list[Piece]:
         pieces: list[Piece] = []
-        while text or self._rest:
+        waiting = [text]
+        while waiting:
+            text = waiting.pop()
+            if not text and not self._rest:
+                continue
             if self._region is None:
-                text = self._words(self._rest + text, pieces, ended=ended)
-                if self._region is None:
-                    break
-            closed = self._region.feed(text)
+                text = self._words(self._rest + text, pieces, ended=ended and not waiting)
+            closed = None if self._region is None else self._region.feed(text)
             if closed is None:
-                break
+                continue
             self._region = None
             self._passed_region(closed.pieces)
             pieces += closed.pieces
-            text = closed.rest
+            waiting += reversed(_slices(closed.rest))
         return _merged(pieces)
 
     def _words(self, text: str, pieces: list[Piece], *, ended: bool) -> str:
@@ -102,12 +103,14 @@ class CallScanner:
             self._go_on(text, blank_from, place)
             blank_from = place
             before = text[place - 1] if place else self._before
-            if text[place] in _RUN:
+            is_run = text[place] in _RUN
+            match = "no" if self._fence[1] or self._quoted or (is_run and not self._blank) else None
+            match = match or self._match(text, place, ended=ended)
+            if is_run and match == "no":
                 place = self._behind_run(text, place)
                 self._blank = self._quoted = False
                 blank_from = place
                 continue
-            match = "no" if self._fence[1] or self._quoted else self._match(text, place, ended=ended)
             if match == "perhaps":
                 break
             if match != "no" and before == "`":
@@ -180,6 +183,10 @@ class CallScanner:
         if words:
             self._before = words[-1]
             pieces.append(words)
+
+
+def _slices(text: str) -> list[str]:
+    return [text[start : start + _SLICE] for start in range(0, len(text), _SLICE)]
 
 
 def pieces_of(text: str, form: TextFormat, declared: Declared | None = None) -> list[Piece]:

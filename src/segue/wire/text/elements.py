@@ -1,0 +1,183 @@
+"""Calls written as elements: one for a call, and in it one for each parameter, whose value is what stands between.
+
+What stands in a value is no marker. Only a parameter that begins inside another one tells that the first has no end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from segue.wire.text.base import Found, Lost, Opener, Piece
+from segue.wire.text.loose import NotReadableError, read_loose
+from segue.wire.text.marks import MarkedReader, Marks, call_of, opener
+from segue.wire.text.reader import Reading
+from segue.wire.text.typed import Declared
+
+__all__ = ["Elements"]
+
+_LONGEST_TAG = 1024
+_ATTRIBUTE = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+
+
+class Elements:
+    """A spelling of elements.
+
+    The kinds of marks are `section`, `call`, `parameter`, `json`, what ends each (`call end`), and `tag end`; `call`,
+    `parameter` and `json` are the beginnings of tags. `name` and `key` are the attributes that name the call and the
+    parameter. `is_text` tells from the attributes whether a value is text (True), JSON (False), or what the tool
+    declares (None); `attribute` undoes the escapes of an attribute.
+    """
+
+    def __init__(
+        self,
+        marks: Marks,
+        *,
+        name: str,
+        key: str,
+        is_text: Callable[[Mapping[str, str]], bool | None],
+        attribute: Callable[[str], str] = str,
+    ) -> None:
+        self.in_tag, self.marks = marks, marks.but("tag end")
+        self.opening, self.call = marks.only("section", "call"), marks.only("call")
+        self.call_end, self.section_end = marks.only("call end"), marks.only("section end")
+        self.json_end = marks.only("json end")
+        self.around_value = marks.only("parameter", "parameter end", "call")
+        self.around_call = marks.only("call", "call end")
+        self.name, self.key = name, key
+        self._is_text, self._attribute = is_text, attribute
+
+    @property
+    def opener(self) -> Opener:
+        return opener(self.opening, partial(_Call, self))
+
+    def attributes(self, tag: str) -> dict[str, str]:
+        return {found[1]: self._attribute(found[2] or found[3] or "") for found in _ATTRIBUTE.finditer(tag)}
+
+    def value_of(self, name: str, tag: Mapping[str, str], text: str, declared: Declared) -> Any:
+        is_text = self._is_text(tag)
+        if is_text is None:
+            return declared.argument(name, tag[self.key], text)
+        if is_text:
+            return text
+        try:
+            return read_loose(text.strip())
+        except NotReadableError:
+            return text
+
+
+class _Call(MarkedReader):
+    """One call, with the section's tags if they stand before or behind it."""
+
+    def __init__(self, form: Elements, declared: Declared) -> None:
+        super().__init__(declared)
+        self.marks, self.opening, self.closing = form.marks, form.opening, form.call_end
+        self._form = form
+        self._parameters: list[tuple[dict[str, str], str]] = []
+        self._json: str | None = None
+
+    def read(self) -> Reading[list[Piece]]:
+        form = self._form
+        if (yield from self.past(form.opening)) == "section":
+            opened = self.mark
+            yield from self.space()
+            if not (yield from self.past(form.call)):
+                if not (yield from self.past(form.section_end)):
+                    self.give_back(opened)
+                return [self.lost("no call follows")]
+        opened = self.mark
+        tag = yield from self._tag()
+        if tag is None:
+            self.give_back(opened)
+            return [self.lost("the call's tag has no end")]
+        why, is_at_next = yield from self._parts()
+        if why:
+            if not is_at_next:
+                yield from self.find(form.around_call)
+            yield from self.past(form.call_end)
+            return [self.lost(why)]
+        is_closed = yield from self.here(form.marks)
+        yield from self.closers(form.call_end, form.section_end)
+        if self.ended and form.marks.may_begin(self._text, self._at):
+            self.take(len(self._text) - self._at)
+        call = self._call_of(tag.get(form.name, "").strip(), self.written())
+        if not is_closed and isinstance(call, Found) and self.declared.whole(call.name, call.arguments) is False:
+            return [Lost(call.written, "the call has no end")]
+        return [call]
+
+    def _parts(self) -> Reading[tuple[str, bool]]:
+        """Takes all that the call holds: why it is broken, if it is, and whether the next call begins here then."""
+        marks = self._form.marks
+        while True:
+            yield from self.space()
+            mark = yield from self.here(marks)
+            if mark == "parameter":
+                yield from self.past(marks)
+                tag = yield from self._tag()
+                if tag is None:
+                    return "a parameter's tag has no end", False
+                value, is_at_next = yield from self._value()
+                if value is None:
+                    return "a parameter has no end", is_at_next
+                self._parameters.append((tag, value))
+            elif mark == "json":
+                yield from self.past(marks)
+                if (yield from self._tag()) is None:
+                    return "a tag has no end", False
+                self._json = yield from self.value()
+                if self._json is None:
+                    return "the arguments have no end", False
+                yield from self.closers(self._form.json_end)
+            elif mark in ("call end", "section end"):
+                return "", False
+            elif not mark and self._is_empty and (yield from self.sign()) == "{":
+                self._json = yield from self.value()
+                if self._json is None:
+                    return "the arguments have no end", False
+            else:
+                return "" if self._may_end_here() else "the call has no end", False
+
+    @property
+    def _is_empty(self) -> bool:
+        return not self._parameters and self._json is None
+
+    def _may_end_here(self) -> bool:
+        """Whether the text is over and nothing is missing but the end."""
+        nothing_left = self._at == len(self._text) or self._form.marks.may_begin(self._text, self._at)
+        return self.ended and nothing_left and not self._is_empty
+
+    def _tag(self) -> Reading[dict[str, str] | None]:
+        """Takes the rest of a tag: its attributes."""
+        start = self.mark
+        if (yield from self.find(self._form.in_tag, _LONGEST_TAG)) != "tag end":
+            return None
+        text = self.since(start)
+        yield from self.past(self._form.in_tag)
+        return self._form.attributes(text)
+
+    def _value(self) -> Reading[tuple[str | None, bool]]:
+        """Takes a value and the tag that ends it. Without that: None, up to the last call that began meanwhile."""
+        marks, start, last_call = self._form.around_value, self.mark, None
+        while (mark := (yield from self.find(marks))) == "call":
+            last_call = self.mark
+            yield from self.past(marks)
+        if mark == "parameter end":
+            value = self.since(start)
+            yield from self.past(marks)
+            return value, False
+        if last_call is not None:
+            self.give_back(last_call)
+        return None, last_call is not None
+
+    def _call_of(self, name: str, written: str) -> Piece:
+        if self._json is not None:
+            return call_of(name, self._json, written)
+        if not name:
+            return Lost(written, "no tool is named")
+        if any(self._form.key not in tag for tag, _ in self._parameters):
+            return Lost(written, "a parameter has no name")
+        values = [self._form.value_of(name, tag, text, self.declared) for tag, text in self._parameters]
+        keys = [tag[self._form.key] for tag, _ in self._parameters]
+        return Found(name, dict(zip(keys, values, strict=True)), written=written)

@@ -1,0 +1,133 @@
+"""Values as Gemma writes them: objects with bare keys, and strings between tokens instead of quotes.
+
+A string that holds the token can't stand between two of them. It is written as a JSON string then, which the reader
+takes as well.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from segue.canonical.jsontext import write_text
+from segue.wire.text.loose import NotReadableError, read_loose
+
+__all__ = ["QUOTE", "QUOTES", "in_order", "read_value", "write_key", "write_value"]
+
+QUOTE = '<|"|>'
+QUOTES = (QUOTE, "<escape>")
+
+_PLAIN_KEY = re.compile(r"[\w.$-]+")
+_SPACE = re.compile(r"\s*+")
+_BARE = re.compile(r"[^,{}\[\]]*+")
+_KEY = re.compile(r"[^:,{}\[\]]++")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_WORDS = {"true": "true", "True": "true", "false": "false", "False": "false", "null": "null", "None": "null"}
+_JSON_STRING = re.compile(r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'", re.DOTALL)
+
+
+def write_value(value: Any) -> str:
+    """A value as the models' template prints it: keys in order, and Python's word for null."""
+    said: list[str] = []
+    waiting: list[tuple[bool, Any]] = [(False, value)]
+    while waiting:
+        is_said, one = waiting.pop()
+        if is_said:
+            said.append(one)
+        elif isinstance(one, Mapping):
+            items = cast("Mapping[str, Any]", one)
+            said.append("{")
+            waiting.append((True, "}"))
+            waiting += reversed(
+                [part for key in in_order(items) for part in _item(f"{write_key(key)}:", items[key])][1:]
+            )
+        elif isinstance(one, list | tuple):
+            said.append("[")
+            waiting.append((True, "]"))
+            waiting += reversed([part for item in cast("Sequence[Any]", one) for part in _item("", item)][1:])
+        else:
+            said.append(_scalar(one))
+    return "".join(said)
+
+
+def _item(key: str, value: Any) -> tuple[tuple[bool, Any], ...]:
+    return (True, ","), (True, key), (False, value)
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _string(value) if isinstance(value, str) else str(value)
+
+
+def in_order(items: Mapping[str, Any]) -> list[str]:
+    return sorted(items, key=str.lower)
+
+
+def write_key(key: str) -> str:
+    return key if _PLAIN_KEY.fullmatch(key) else _string(key)
+
+
+def _string(text: str) -> str:
+    if QUOTE in text:
+        return write_text(text).replace("<", "\\u003c")
+    return f"{QUOTE}{text}{QUOTE}"
+
+
+def read_value(text: str) -> Any:
+    """The value that a text is; NotReadableError where it is none. It is told as JSON and read as such."""
+    said: list[str] = []
+    inside: list[str] = []
+    key_next = False
+    place = _behind(_SPACE, text, 0)
+    while place < len(text):
+        sign = text[place]
+        if sign in "{[,":
+            inside += sign.strip(",")
+            key_next = inside[-1:] == ["{"]
+            told, place = sign, place + 1
+        elif sign in "}]":
+            del inside[-1:]
+            key_next = False
+            told, place = sign, place + 1
+        elif key_next:
+            key, _, place = _word(text, place, _KEY)
+            place = _behind(_SPACE, text, place)
+            if not text.startswith(":", place):
+                raise NotReadableError(f"a colon was expected at {place}")
+            told, place, key_next = f"{json.dumps(key)}:", place + 1, False
+        else:
+            word, is_string, place = _word(text, place, _BARE)
+            told = json.dumps(word) if is_string else _bare(word)
+        said.append(told)
+        place = _behind(_SPACE, text, place)
+    return read_loose("".join(said))
+
+
+def _behind(pattern: re.Pattern[str], text: str, place: int) -> int:
+    found = pattern.match(text, place)
+    return place if found is None else found.end()
+
+
+def _word(text: str, place: int, bare: re.Pattern[str]) -> tuple[str, bool, int]:
+    """The string, or the bare word, that stands here; which of them it is; and the place behind it."""
+    for quote in QUOTES:
+        if text.startswith(quote, place):
+            end = text.find(quote, place + len(quote))
+            if end < 0:
+                raise NotReadableError("a string has no end")
+            return text[place + len(quote) : end], True, end + len(quote)
+    found = _JSON_STRING.match(text, place)
+    if found is not None:
+        return cast("str", read_loose(found[0])), True, found.end()
+    end = _behind(bare, text, place)
+    if end == place:
+        raise NotReadableError(f"a key or a value was expected at {place}")
+    return text[place:end].strip(), False, end
+
+
+def _bare(word: str) -> str:
+    """A number or a word of JSON or Python; any other text without quotes is a string."""
+    return word if _NUMBER.fullmatch(word) else _WORDS.get(word) or json.dumps(word)

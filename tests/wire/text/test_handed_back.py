@@ -1,0 +1,28 @@
+"""What a broken call hands back is read anew: once, and never copied whole for each call in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from segue.wire.text.base import Lost, TextFormat
+from segue.wire.text.gemma import GEMMA
+from segue.wire.text.hermes import HERMES
+from segue.wire.text.kimi import KIMI_TEXT
+from segue.wire.text.mistral import MISTRAL_TEXT
+from segue.wire.text.scan import pieces_of
+from tests.wire.text.reading import work
+
+BROKEN = {
+    "hermes": (HERMES, '<tool_call>{"a": "', "<tool_call>", '" x'),
+    "kimi": (KIMI_TEXT, '<|tool_call_begin|>a<|tool_call_argument_begin|>{"a": "', "<|tool_call_begin|>", '" x'),
+    "mistral": (MISTRAL_TEXT, '[TOOL_CALLS]a[ARGS]{"a": "', "[TOOL_CALLS]", '" x'),
+    "gemma": (GEMMA, '<|tool_call>call:a{b:<|"|>', "<|tool_call>", '<|"|> x'),
+    "gemma, cut off": (GEMMA, '<|tool_call>call:a{b:<|"|>', "<|tool_call>", ""),
+}
+
+
+@pytest.mark.parametrize(("form", "head", "unit", "tail"), BROKEN.values(), ids=BROKEN)
+def test_the_markers_in_a_broken_string_cost_their_length(form: TextFormat, head: str, unit: str, tail: str) -> None:
+    once, more = (work(head + unit * (size // len(unit)) + tail, form) for size in (32_000, 128_000))
+    assert more < 5 * once
+    assert sum(isinstance(piece, Lost) for piece in pieces_of(head + unit * 5 + tail, form)) == 6
