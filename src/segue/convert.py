@@ -167,8 +167,7 @@ def convert(
         policy=policy_of(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans),
         fetch=fetch,
     )
-    quick = express(given := bytes(body), asked) if isinstance(body, bytes | bytearray) else None
-    if quick is not None:
+    if isinstance(body, bytes | bytearray) and (quick := express(given := bytes(body), asked)) is not None:
         refuse_twice(given, quick.source.root)
         return Converted(quick.source, asked.target, quick.report, quick.names, data=quick.data, _given=given)
     value, surrogates = read_object(body)

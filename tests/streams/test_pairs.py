@@ -17,6 +17,7 @@ from segue.canonical.request import Reply, Usage
 from segue.errors import RemoteProtocolError
 from segue.models import identify
 from segue.render.report import Report
+from segue.streaming import reply_body
 from segue.wire.base import Projection
 from segue.wire.events import Event, InputDelta, TextDelta, ThinkingDelta, events_of
 from segue.wire.idmap import IdMap
@@ -123,7 +124,7 @@ def test_a_streamed_answer_is_the_same_on_both_sides(client: str, server: str, d
     assert len(set(ids)) == len(ids)
     history = json.dumps(asked(client))
     assert not any(f'"{raw_id}"' in history for raw_id in ids if raw_id is not None)
-    at_once = converted.reply(segue.streaming.reply_body(segue.assemble(told, server), server)[0])
+    at_once = converted.reply(reply_body(segue.assemble(told, server), server)[0])
     whole = WIRES[client].parse_reply(at_once)
     assert (whole.text, whole.thinking) == (heard.text, heard.thinking)
     assert [call.arguments for call in whole.calls] == [call.arguments for call in heard.calls]

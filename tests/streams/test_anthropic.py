@@ -39,8 +39,8 @@ from segue.wire.idmap import IdMap
 from segue.wire.names import NameMap
 from tests.conversations.build import text, thinking, use
 from tests.conversations.replies import anthropic_reply
+from tests.wire.carrying import told as told_at_once
 
-from .carrying import told as told_at_once
 from .serving import Streaming, streaming
 from .streaming import (
     bare,
@@ -458,8 +458,9 @@ def test_a_stop_reason_that_is_none(reason: Any) -> None:
 
 def test_usage_is_put_together_from_beginning_and_end() -> None:
     events, reply = told(START, begin_text(0), stop(0), end(cache_read_input_tokens=None), STOP)
-    assert reply.usage == Usage(input=15, output=7, cache_read=4)
-    assert [event for event in events if isinstance(event, UsageTold)] == [UsageTold(reply.usage)]
+    used = Usage(input=15, output=7, cache_read=4)
+    assert reply.usage == used
+    assert [event for event in events if isinstance(event, UsageTold)] == [UsageTold(used)]
     reply = spoken(end(input_tokens=20, cache_read_input_tokens=0, output_tokens_details={"thinking_tokens": 3}), STOP)
     assert reply.usage == Usage(input=20, output=7, reasoning=3)
 

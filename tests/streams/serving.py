@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -38,7 +38,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def streaming(kind: str = "text/event-stream") -> Iterator[Streaming]:
+def streaming(kind: str = "text/event-stream") -> Generator[Streaming]:
     with Streaming(kind) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()

@@ -40,8 +40,8 @@ from segue.wire.events import (
 from segue.wire.framing import event_message
 from tests.conversations.build import PNG, thought, tool_result, tool_use
 from tests.conversations.replies import bedrock_reply
+from tests.wire.carrying import told as told_at_once
 
-from .carrying import told as told_at_once
 from .serving import Streaming, streaming
 from .streaming import (
     bare,
@@ -55,8 +55,8 @@ from .streaming import (
     taken,
     written,
 )
-from .test_anthropic_stream import CALL, FREE, from_abroad, json_values
-from .test_anthropic_stream import RECORDED as THEIRS
+from .test_anthropic import CALL, FREE, from_abroad, json_values
+from .test_anthropic import RECORDED as THEIRS
 
 SAMPLES = Path(__file__).parent.parent / "catalog" / "samples" / "bedrock"
 START = {"messageStart": {"role": "assistant", "p": "abc"}}
@@ -256,7 +256,7 @@ def test_usage_and_metrics_come_after_the_stop() -> None:
     meta = {"metadata": {**META["metadata"], "usage": used}}
     events, reply = told(START, say(0, "Hm."), stop(0), end(), meta)
     assert reply.usage == Usage(16, 7, 3, 2)
-    assert events[-2] == UsageTold(reply.usage)
+    assert events[-2] == UsageTold(Usage(16, 7, 3, 2))
     assert reply.native is not None
     assert reply.native.fragment["metrics"] == {"latencyMs": 551}
 
@@ -776,6 +776,8 @@ def in_pieces(body: dict[str, Any], chance: random.Random) -> list[Any]:
             case {"reasoningContent": {"reasoningText": thinking}}:
                 payloads += [think(index, text=piece) for piece in cut(thinking["text"])]
                 payloads.append(think(index, signature=thinking["signature"]))
+            case _:
+                raise AssertionError(block)
         payloads.append(stop(index))
     return [*payloads, end(body["stopReason"]), META]
 
