@@ -27,7 +27,8 @@ from segue.wire.text.leaks import hearing_of
 
 __all__ = ["ReplyStream", "assemble", "reply_body"]
 
-Stream = bytes | bytearray | str | Iterable[bytes | bytearray | str | Mapping[str, Any]]
+# Pieces of bytes or text, mappings, and objects of the vendors' clients.
+Stream = bytes | bytearray | str | Iterable[object]
 _REPLY_TURN = "turn-reply"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Any
 
@@ -19,7 +19,7 @@ from segue.models import identify
 from segue.render.report import Report
 from segue.streaming import reply_body
 from segue.wire.base import Projection
-from segue.wire.events import Event, InputDelta, TextDelta, ThinkingDelta, events_of
+from segue.wire.events import Event, InputDelta, Start, TextDelta, ThinkingDelta, Whole, events_of
 from segue.wire.idmap import IdMap
 from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.registry import WIRES
@@ -49,12 +49,18 @@ def asked(api: str) -> dict[str, Any]:
 
 def streamed(api: str, reply: Reply, size: int = 7) -> bytes:
     """A reply as the API streams it, a few characters at a time."""
-    wire = WIRES[api]
-    ids = IdMap(wire.ids(identify(reply.model)), provider=wire.provider, policy="native")
-    for call in reply.calls:
-        ids.assign(call, call.name)
-    renderer = wire.stream_renderer(Projection(ids, NameMap(ANY_NAME), Report()), reply.model, None)
-    return b"".join(renderer.render([event]) for event in in_pieces(events_of(reply), size))
+    return written_of(api, in_pieces(events_of(reply), size))
+
+
+def written_of(api: str, events: Iterable[Event]) -> bytes:
+    """Events as the API streams them, calls under the ids that it gave them."""
+    wire, told = WIRES[api], list(events)
+    ids = IdMap(wire.ids(identify(None)), provider=wire.provider, policy="native")
+    for event in told:
+        if isinstance(event, Start | Whole) and isinstance(event.block, ToolCall):
+            ids.assign(event.block, event.block.name)
+    renderer = wire.stream_renderer(Projection(ids, NameMap(ANY_NAME), Report()), "m", None)
+    return b"".join(renderer.render([event]) for event in told)
 
 
 def in_pieces(events: list[Event], size: int) -> Iterator[Event]:
