@@ -50,8 +50,11 @@ def _lawful_id(kind: str, item_id: object) -> bool:
 
 
 def made_id(prefix: str, *said: str) -> str:
-    """An id for a client that wants one: the same for the same words, and told from the provider's own."""
-    return f"{prefix}_{_MADE}_{short_hash('|'.join(said))}"
+    """An id for a client that wants one: the same for the same words, and told from the provider's own.
+
+    Without dashes, which the service was seen to refuse.
+    """
+    return f"{prefix}_{_MADE}_{short_hash('|'.join(said)).replace('-', '_')}"
 
 
 # --------------------------------------------------------------------------------------------------------------- names
