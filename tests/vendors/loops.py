@@ -73,11 +73,11 @@ def _openai(url: str) -> openai.OpenAI:
     return openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
 
 
-def _chat_tools() -> list[Any]:
+def chat_tools() -> list[Any]:
     return [openai.pydantic_function_tool(schema, name=name) for name, schema in SCHEMAS.items()]
 
 
-def _chat_results(calls: Any) -> list[Any]:
+def chat_results(calls: Any) -> list[Any]:
     return [
         {"role": "tool", "tool_call_id": call.id, "content": TOOLS[call.function.name](**_arguments(call.function))}
         for call in calls
@@ -92,46 +92,46 @@ def openai_create(url: str, model: str = "gpt-4.1") -> None:
     client, said = _openai(url), [{"role": "system", "content": "Be brief."}, {"role": "user", "content": QUESTION}]
     history: list[Any] = list(said)
     while True:
-        message = client.chat.completions.create(model=model, messages=history, tools=_chat_tools()).choices[0].message
+        message = client.chat.completions.create(model=model, messages=history, tools=chat_tools()).choices[0].message
         history.append(message)
         if not message.tool_calls:
             break
-        history += _chat_results(message.tool_calls)
+        history += chat_results(message.tool_calls)
     history.append({"role": "user", "content": "Thanks. And tomorrow?"})
-    client.chat.completions.create(model=model, messages=history, tools=_chat_tools())
+    client.chat.completions.create(model=model, messages=history, tools=chat_tools())
 
 
 def openai_parse(url: str) -> None:
     client = _openai(url)
     history: list[Any] = [{"role": "user", "content": QUESTION}]
     for _ in range(2):
-        parsed = client.chat.completions.parse(model="gpt-4.1", messages=history, tools=_chat_tools())
+        parsed = client.chat.completions.parse(model="gpt-4.1", messages=history, tools=chat_tools())
         message = parsed.choices[0].message
         history.append(message)
         for call in message.tool_calls or []:
             assert isinstance(call.function.parsed_arguments, BaseModel)
-        history += _chat_results(message.tool_calls)
-    client.chat.completions.create(model="gpt-4.1", messages=history, tools=_chat_tools())
+        history += chat_results(message.tool_calls)
+    client.chat.completions.create(model="gpt-4.1", messages=history, tools=chat_tools())
 
 
 def openai_stream(url: str) -> None:
     client = _openai(url)
     history: list[Any] = [{"role": "user", "content": QUESTION}]
     for _ in range(3):
-        with client.chat.completions.stream(model="gpt-4.1", messages=history, tools=_chat_tools()) as stream:
+        with client.chat.completions.stream(model="gpt-4.1", messages=history, tools=chat_tools()) as stream:
             message = stream.get_final_completion().choices[0].message
-        history += [message, *_chat_results(message.tool_calls or [])]
+        history += [message, *chat_results(message.tool_calls or [])]
 
 
 def _function_tools() -> list[Any]:
     return [openai.pydantic_function_tool(schema, name=name)["function"] for name, schema in SCHEMAS.items()]
 
 
-def _response_tools() -> list[Any]:
+def response_tools() -> list[Any]:
     return [{"type": "function", **function} for function in _function_tools()]
 
 
-def _outputs(items: Any) -> list[Any]:
+def outputs(items: Any) -> list[Any]:
     return [
         {"type": "function_call_output", "call_id": item.call_id, "output": TOOLS[item.name](**_arguments(item))}
         for item in items
@@ -147,30 +147,30 @@ def responses_create(url: str) -> None:
             model="gpt-5.1",
             input=history,
             instructions="Be brief.",
-            tools=_response_tools(),
+            tools=response_tools(),
             store=False,
             include=["reasoning.encrypted_content"],
             reasoning={"effort": "low", "summary": "auto"},
         )
-        history += [*response.output, *_outputs(response.output)]
+        history += [*response.output, *outputs(response.output)]
 
 
 def responses_parse(url: str) -> None:
     client = _openai(url)
     history: list[Any] = [{"role": "user", "content": [{"type": "input_text", "text": QUESTION}]}]
     for _ in range(2):
-        response = client.responses.parse(model="gpt-5.1", input=history, tools=_response_tools())
-        history += [*response.output, *_outputs(response.output)]
-    client.responses.create(model="gpt-5.1", input=history, tools=_response_tools())
+        response = client.responses.parse(model="gpt-5.1", input=history, tools=response_tools())
+        history += [*response.output, *outputs(response.output)]
+    client.responses.create(model="gpt-5.1", input=history, tools=response_tools())
 
 
 def responses_stream(url: str) -> None:
     client = _openai(url)
     history: list[Any] = [{"role": "user", "content": QUESTION}]
     for _ in range(3):
-        with client.responses.stream(model="gpt-5.1", input=history, tools=_response_tools()) as stream:
+        with client.responses.stream(model="gpt-5.1", input=history, tools=response_tools()) as stream:
             output = stream.get_final_response().output
-        history += [*output, *_outputs(output)]
+        history += [*output, *outputs(output)]
 
 
 def _agent(url: str, kind: str) -> None:
@@ -288,7 +288,7 @@ def gemini_stream(url: str) -> None:
 # ------------------------------------------------------------------------------------------------------------- Mistral
 
 
-def _mistral_tools() -> list[Any]:
+def mistral_tools() -> list[Any]:
     return [
         {
             "type": "function",
@@ -298,28 +298,24 @@ def _mistral_tools() -> list[Any]:
     ]
 
 
+def mistral_results(calls: Any) -> list[Any]:
+    return [{**result, "name": call.function.name} for call, result in zip(calls, chat_results(calls), strict=True)]
+
+
 def mistral_complete(url: str) -> None:
     history: list[Any] = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": QUESTION}]
     with Mistral(api_key="none", server_url=url) as client:
         for _ in range(3):
             message = (
                 client.chat.complete(
-                    model="mistral-large-latest", messages=history, tools=_mistral_tools(), temperature=0.2
+                    model="mistral-large-latest", messages=history, tools=mistral_tools(), temperature=0.2
                 )
                 .choices[0]
                 .message
             )
             assert message is not None
             history.append(message)
-            history += [
-                {
-                    "role": "tool",
-                    "name": call.function.name,
-                    "tool_call_id": call.id,
-                    "content": TOOLS[call.function.name](**_arguments(call.function)),
-                }
-                for call in message.tool_calls or []
-            ]
+            history += mistral_results(message.tool_calls or [])
 
 
 def mistral_parse(url: str) -> None:
@@ -335,21 +331,13 @@ def mistral_stream(url: str) -> None:
         for _ in range(3):
             calls: list[Any] = []
             text = ""
-            with client.chat.stream(model="mistral-large-latest", messages=history, tools=_mistral_tools()) as stream:
+            with client.chat.stream(model="mistral-large-latest", messages=history, tools=mistral_tools()) as stream:
                 for event in stream:
                     delta = event.data.choices[0].delta
                     text += delta.content or "" if isinstance(delta.content, str) else ""
                     calls += delta.tool_calls or []
             history.append({"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})})
-            history += [
-                {
-                    "role": "tool",
-                    "name": call.function.name,
-                    "tool_call_id": call.id,
-                    "content": TOOLS[call.function.name](**_arguments(call.function)),
-                }
-                for call in calls
-            ]
+            history += mistral_results(calls)
 
 
 # ---------------------------------------------------------------------------------------------------------- recordings

@@ -11,13 +11,15 @@ from typing import Any
 
 
 class Canned(ThreadingHTTPServer):
-    """`answers` are JSON values, lists of stream events as (name, value), or the bytes of a stream."""
+    """`answers` are JSON values, lists of stream events as (name, value), the bytes of a stream, or functions that make
+    one of these of path and body. Streams are of the type `kind`."""
 
     daemon_threads = True
 
-    def __init__(self, answers: Sequence[Any]) -> None:
+    def __init__(self, answers: Sequence[Any], kind: str) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.answers = list(answers)
+        self.kind = kind
         self.asked: list[tuple[str, bytes]] = []
 
     @property
@@ -34,10 +36,12 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.server.answers:
             return self._send(500, "application/json", b'{"error": {"message": "one request too many"}}')
         answer = self.server.answers.pop(0)
-        if isinstance(answer, bytes):
-            return self._send(200, "text/event-stream", answer)
+        if callable(answer):
+            answer = answer(self.path, body)
         if isinstance(answer, list):
-            return self._send(200, "text/event-stream", b"".join(_event(name, value) for name, value in answer))
+            answer = b"".join(_event(name, value) for name, value in answer)
+        if isinstance(answer, bytes):
+            return self._send(200, self.server.kind, answer)
         return self._send(200, "application/json", json.dumps(answer).encode())
 
     def _send(self, status: int, kind: str, data: bytes) -> None:
@@ -57,8 +61,8 @@ def _event(name: str | None, value: Any) -> bytes:
 
 
 @contextmanager
-def canned(answers: Sequence[Any]) -> Generator[Canned]:
-    with Canned(answers) as server:
+def canned(answers: Sequence[Any], kind: str = "text/event-stream") -> Generator[Canned]:
+    with Canned(answers, kind) as server:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         try:
