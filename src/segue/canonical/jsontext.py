@@ -293,7 +293,7 @@ def _plain(value: object, path: str, parents: tuple[int, ...], halves: list[int]
     if isinstance(value, Mapping):
         made: dict[str, Any] = {}
         for key, item in cast("Mapping[object, object]", value).items():
-            made[_key(key, path)] = _plain(item, f"{path}.{key}" if path else str(key), parents, halves)
+            made[_key(key, path, halves)] = _plain(item, f"{path}.{key}" if path else str(key), parents, halves)
         return made
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
         items: list[Any] = []
@@ -303,10 +303,14 @@ def _plain(value: object, path: str, parents: tuple[int, ...], halves: list[int]
     return _plain(_dumped(value, path), path, parents, halves)
 
 
-def _key(key: object, path: str) -> str:
+def _key(key: object, path: str, halves: list[int]) -> str:
     if not isinstance(key, str):
         raise InputError(f"an object's key must be a string, not {type(key).__name__}", path=path)
-    return key
+    if key.isascii():
+        return key
+    text, count = _UNPAIRED.subn(_LONE, key)
+    halves[0] += count
+    return text
 
 
 def _dumped(value: object, path: str) -> object:
