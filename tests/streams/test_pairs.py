@@ -20,10 +20,12 @@ from segue.render.report import Report
 from segue.streaming import reply_body
 from segue.wire.base import Projection
 from segue.wire.events import Event, InputDelta, Start, TextDelta, ThinkingDelta, Whole, events_of
+from segue.wire.framing import Frames
 from segue.wire.idmap import IdMap
 from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.registry import WIRES
 from tests.budget import examples
+from tests.streams.telling import obey_the_rules
 
 PAIRS = tuple(product(WIRES, repeat=2))
 EVERY_PAIR = pytest.mark.parametrize(("client", "server"), PAIRS)
@@ -156,3 +158,19 @@ def test_a_stream_that_breaks_is_never_a_whole_call(client: str, server: str) ->
             assert found.broken or found.arguments == arguments
         if heard.finish != "error":
             assert [found.arguments for found in heard.calls] == [arguments]
+
+
+# A chunk of Gemini's looks the same as a body at once.
+@pytest.mark.parametrize("api", [api for api in WIRES if api != "gemini"])
+def test_after_a_reply_that_came_at_once_nothing_is_told(api: str) -> None:
+    """A stream was asked for, and a body came; whatever follows it is no second reply."""
+    call = ToolCall("search", {"query": "a"}, id="hist_tool_a", origin=Origin(WIRES[api].provider, raw_id="call_9"))
+    reply = Reply((Text("I look."), call), "tool_calls", Usage(1, 1), "r1", "m")
+    body, _ = reply_body(reply, api)
+    told = [(name, json.loads(data)) for name, data in Frames().feed(streamed(api, reply)) if data != b"[DONE]"]
+    parser = WIRES[api].open_stream("turn-1")
+    for name, payload in ((None, body), (None, body), *told):
+        parser.take(payload, name)
+    heard = parser.close()
+    obey_the_rules(parser.events(), heard)
+    assert (heard.text, [one.arguments for one in heard.calls]) == ("I look.", [{"query": "a"}])

@@ -97,6 +97,8 @@ class AnthropicReader(Reader):
         self.expect(slot.delta_key, text, partial(tell, slot.place))
 
     def _read_event(self, payload: JsonObject, name: str | None) -> None:
+        if self._at_once is not None:
+            return
         kind = string_or_none(payload.get("type")) or name
         index = integer_or_none(payload.get("index"))
         if kind in ("message_start", "message_delta", "content_block_start", "content_block_delta"):

@@ -97,6 +97,8 @@ class BedrockReader(Reader):
         return False
 
     def _read_any(self, payload: JsonObject, name: str | None) -> None:
+        if self._at_once is not None:
+            return None
         if name is not None and name.startswith(EXCEPTION):
             return self._fail(name.removeprefix(EXCEPTION), payload)
         if name in _EVENTS:
