@@ -183,7 +183,8 @@ def gives_a_value_or_a_remote_error(run: Callable[[], object]) -> None:
 def mutants(payloads: Sequence[Any], seed: int) -> list[Any]:
     """The payloads with a value somewhere replaced, some left out, some told twice or in another place."""
     chance = random.Random(seed)
-    odd: list[Any] = [None, True, -1, 1.5, "", "x", [], {}, [None], {"type": 3}, {"text": []}, 10**30, "\ud83d", ["a"]]
+    odd: list[Any] = [None, True, -1, 1.5, "", "x", [], {}, [None], {"type": 3}, {"text": []}, 10**30, ["a"]]
+    odd += ["\ud83d", {"\ud83d": "\ude00"}]
     changed: list[Any] = json.loads(json.dumps(payloads))
     for _ in range(chance.randint(1, 4)):
         spot = chance.randrange(len(changed)) if changed else 0

@@ -12,6 +12,7 @@ from segue.canonical.blocks import Text, Thinking, ToolCall
 from segue.errors import RemoteProtocolError
 from segue.wire.events import End, Failed, InputDelta, Start, TextDelta, UsageTold
 from tests.streams.telling import TURN, at_random, heard, one_by_one, sse
+from tests.streams.test_pairs import written_of
 
 Json = dict[str, Any]
 
@@ -354,6 +355,35 @@ def test_halves_of_a_character_meet() -> None:
     reply, events = heard("openai-chat", sse([chunk({"content": "a \ud83d"}), chunk({"content": "\ude00!"}), STOP]))
     assert reply.text == "a 😀!"
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "a 😀!"
+
+
+def test_halves_of_a_character_meet_in_arguments() -> None:
+    pieces = ['{"x":"\ud83d', '\ude00"}']
+    chunks = [calls(entry(0, "a", "f", "")), *(calls(entry(0, arguments=piece)) for piece in pieces), TOOLS]
+    reply, _ = heard("openai-chat", sse(chunks))
+    assert reply.calls[0].arguments == {"x": "😀"}
+
+
+def test_halves_of_a_character_that_never_meet_are_told_as_none() -> None:
+    odd = chunk({"content": "a\ud83d", "annotations": [{"\ud83d": "\ud83d"}]}, id="\ud83d", model="m\ud83d")
+    reply, events = heard("openai-chat", sse([odd, calls(entry(0, "\ud83d", "f\ud83d", '{"x":"\ud83d')), TOOLS]))
+    assert (reply.text, reply.id, reply.model) == ("a\ufffd", "\ufffd", "m\ufffd")
+    assert [(call.raw_id, call.name, call.arguments_text) for call in reply.calls] == [
+        ("\ufffd", "f\ufffd", '{"x":"\ufffd')
+    ]
+    assert b"f\xef\xbf\xbd" in written_of("openai-chat", events)
+
+
+def test_a_whole_message_behind_its_deltas_tells_the_end_alone() -> None:
+    last = {"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "length"}
+    reply, _ = heard("openai-chat", sse([chunk({"content": "hi"}), {**STOP, "choices": [last]}], done=False))
+    assert (reply.text, reply.finish) == ("hi", "length")
+
+
+def test_free_text_behind_the_beginning_of_arguments_is_more_of_them() -> None:
+    chunks = [calls(entry(0, "a", "f", '{"x":')), calls({"index": 0, "custom": {"input": "*** Begin"}}), TOOLS]
+    (call,) = heard("openai-chat", sse(chunks))[0].calls
+    assert (call.kind, call.arguments, call.arguments_text) == ("function", None, '{"x":*** Begin')
 
 
 def test_logprobs_and_annotations_are_kept_for_home() -> None:

@@ -14,9 +14,9 @@ from typing import Any, cast
 
 from segue.canonical.blocks import Origin, ToolCall
 from segue.canonical.ids import raw_id_or_none
-from segue.canonical.jsontext import parse_argument_text, write_text
+from segue.canonical.jsontext import parse_argument_text, plain, write_text
 from segue.wire.fields import JsonObject, object_or_none
-from segue.wire.stream import Reader
+from segue.wire.stream import Reader, mended
 
 __all__ = ["CallDeltas"]
 
@@ -95,14 +95,16 @@ class CallDeltas:
     def take_legacy(self, entry: JsonObject) -> None:
         """The value of `function_call`: one call, without an id."""
         slot = next((slot for slot in self._slots if slot.legacy), None) or self._opened(None, legacy=True)
-        self._add(slot, None, _text(entry.get("name")), _arguments(entry.get("arguments")))
+        self._add(slot, None, mended(_text(entry.get("name"))), _arguments(entry.get("arguments")))
 
     def _take(self, entry: JsonObject) -> None:
         custom = object_or_none(entry.get("custom"))
         detail = custom if custom is not None else object_or_none(entry.get("function")) or {}
+        text = _arguments(detail.get("input" if custom is not None else "arguments"))
+        if self._reader.halves:
+            entry, detail = cast("tuple[JsonObject, JsonObject]", (plain(entry), plain(detail)))
         index, raw_id = _index(entry.get("index")), raw_id_or_none(entry.get("id"))
         name = _text(detail.get("name"))
-        text = _arguments(detail.get("input" if custom is not None else "arguments"))
         slot = self._known(index, raw_id, name)
         if slot is None or _begins(slot, index, raw_id, name, text):
             if slot is None and not (name or text or raw_id or custom):
@@ -112,7 +114,7 @@ class CallDeltas:
             # Told again from the beginning: what is new in it is what counts.
             so_far = slot.arguments()
             text = text[len(so_far) :] if text.startswith(so_far) and (text == so_far or _is_whole(text)) else text
-        slot.custom = slot.custom or custom is not None
+        slot.custom = slot.custom or (custom is not None and slot.call is None)
         slot.kind = slot.kind or entry.get("type")
         slot.extra.update({key: value for key, value in entry.items() if key not in _KNOWN and value is not None})
         self._add(slot, raw_id, name, text)
@@ -189,7 +191,9 @@ class CallDeltas:
         slot.ended = True
         if slot.call is None or slot.place is None:
             return
-        call, text = slot.call, slot.arguments()
+        # Where halves of characters met, what was told is what counts.
+        slot.text = [text := self._reader.ended(slot.place)]
+        call = slot.call
         arguments, exact = (text, None) if slot.custom else parse_argument_text(text)
         slot.call = ToolCall(
             call.name,
@@ -261,4 +265,4 @@ def _arguments(value: Any) -> str:
     """Argument text; an object that stands for it is written down."""
     if value is None:
         return ""
-    return value if isinstance(value, str) else write_text(value)
+    return value if isinstance(value, str) else write_text(plain(value))

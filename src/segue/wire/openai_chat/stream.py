@@ -10,7 +10,7 @@ import msgspec
 
 from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall
 from segue.canonical.ids import short_hash
-from segue.canonical.jsontext import write
+from segue.canonical.jsontext import plain, write
 from segue.canonical.request import Reply, Request, Usage
 from segue.wire.base import ApiError, Projection
 from segue.wire.events import (
@@ -72,6 +72,10 @@ class ChatReader(Reader):
         self._at_once: Reply | None = None
 
     def read(self, payload: JsonObject, name: str | None) -> None:
+        if self._at_once is not None:
+            return None
+        if self.halves:
+            payload = _without_halves(payload, "choices")
         choices = payload.get("choices")
         if not isinstance(choices, list):
             return self._read_beside(payload)
@@ -88,9 +92,9 @@ class ChatReader(Reader):
                 self._others.add(place)
                 continue
             delta = object_or_none(choice.get("delta"))
-            if delta is None and object_or_none(choice.get("message")) is not None:
+            if delta is None and object_or_none(choice.get("message")) is not None and not self.blocks:
                 return self._read_at_once(payload)
-            self._read_choice(choice, delta or {})
+            self._read_choice(_without_halves(choice, "delta") if self.halves else choice, delta or {})
         return None
 
     def _open(self, payload: JsonObject) -> None:
@@ -113,9 +117,9 @@ class ChatReader(Reader):
             self.failed = parse_error(0, payload)
 
     def _read_at_once(self, payload: JsonObject) -> None:
-        if not self.blocks:
-            self.events = [event for event in self.events if not isinstance(event, Opened)]
-            self._at_once = self.tell_at_once(parse_reply(payload, dialect=self._dialect))
+        body = cast("JsonObject", plain(payload)) if self.halves else payload
+        self.events = [event for event in self.events if not isinstance(event, Opened)]
+        self._at_once = self.tell_at_once(parse_reply(body, dialect=self._dialect))
 
     def _read_choice(self, choice: JsonObject, delta: JsonObject) -> None:
         if choice.get("finish_reason") is not None:
@@ -165,9 +169,8 @@ class ChatReader(Reader):
 
     def _keep(self, delta: JsonObject) -> None:
         """What nobody has a word for: lists grow, texts that are told of one thing are joined, the rest is replaced."""
-        for key, value in delta.items():
-            if key in _SPOKEN or value is None:
-                continue
+        beside = {key: value for key, value in delta.items() if key not in _SPOKEN and value is not None}
+        for key, value in cast("JsonObject", plain(beside) if self.halves else beside).items():
             kept = self._beside.get(key)
             if isinstance(kept, list) and isinstance(value, list):
                 cast("list[Any]", kept).extend(cast("list[Any]", value))
@@ -202,7 +205,7 @@ class ChatReader(Reader):
             return
         kind, index = self._run
         self._run = None
-        text = self.said(index)
+        text = self.ended(index)
         self._content.append((kind, text))
         block = Thinking(text, origin=self._origin()) if kind == "thinking" else Text(text, refusal=kind == "refusal")
         self.end(index, block)
@@ -250,6 +253,12 @@ class ChatReader(Reader):
             choice["logprobs"] = self._logprobs
         body: JsonObject = {**self._envelope, "object": "chat.completion", "choices": [choice]}
         return body if self._usage is None else {**body, "usage": self._usage}
+
+
+def _without_halves(value: JsonObject, apart: str) -> JsonObject:
+    """An object in which halves of characters are none, but for the member that holds words: they may meet there."""
+    made = cast("JsonObject", plain({key: member for key, member in value.items() if key != apart}))
+    return {**made, apart: value[apart]} if apart in value else made
 
 
 def _same(parsed: ToolCall, told: ToolCall) -> ToolCall:

@@ -1,0 +1,97 @@
+"""Chat completions that no server should send: a value or a `RemoteProtocolError`, and what is a value can be told."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segue.errors import RemoteProtocolError
+from segue.wire.events import Event
+from segue.wire.registry import WIRES
+from tests.budget import examples
+from tests.streams.flowing import payloads
+from tests.streams.streaming import mutants
+from tests.streams.telling import heard, sse
+from tests.streams.test_chat import QUIRKS, calls, chunk, entry
+from tests.streams.test_pairs import written_of
+
+CHATS = ("openai-chat", "kimi", "deepseek", "qwen", "mistral")
+USAGE = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
+
+
+@cache
+def recorded(api: str) -> list[list[Any]]:
+    """Streams of this dialect: each quirk, a reply with all that a delta can hold, one at once, and an error."""
+    free = {"index": 1, "id": "b", "type": "custom"}
+    everything = [
+        chunk({"role": "assistant", "content": ""}),
+        chunk({"reasoning_content": "Hm."}),
+        chunk({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}]}),
+        chunk({"content": [{"type": "text", "text": "Hello "}]}),
+        chunk({"content": "wörld"}, logprobs={"content": [{"token": "wörld", "logprob": -1}]}),
+        chunk({"refusal": "No."}),
+        calls(entry(0, "a", "f", '{"x":')),
+        calls(entry(0, arguments="1}"), {**free, "custom": {"name": "g", "input": ""}}),
+        calls({"index": 1, "custom": {"input": "*** Begin"}}),
+        chunk({"function_call": {"name": "h", "arguments": "{}"}}),
+        chunk({"annotations": [{"type": "url_citation"}], "audio": {"id": "x", "data": "eA=="}}),
+        chunk({}, "tool_calls", usage=USAGE),
+        {**chunk({}), "choices": [], "usage": USAGE},
+    ]
+    message = {"role": "assistant", "content": "hi", "tool_calls": [entry(None, "a", "f", '{"x":1}')]}
+    at_once = {"id": "c", "model": "m", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+    failed = [chunk({"content": "Hel"}), {"error": {"message": "overloaded", "type": "server_error", "code": 503}}]
+    streams = [everything, everything, everything, [at_once], failed, *(chunks for chunks, _ in QUIRKS.values())]
+    # As this dialect's own renderer tells them, too.
+    told = [written_of(api, heard(api, sse(chunks))[1]) for chunks in streams if chunks != failed]
+    return [*streams, *map(payloads, told)]
+
+
+def spoiled(api: str, seed: int) -> bytes:
+    chance = random.Random(seed)
+    return sse(mutants(chance.choice(recorded(api)), seed), done=chance.random() < 0.7)
+
+
+def read(api: str, data: bytes) -> list[Event] | None:
+    """The events of a stream, by the rules; None if it is none."""
+    try:
+        return heard(api, data)[1]
+    except RemoteProtocolError:
+        return None
+
+
+@pytest.mark.parametrize("api", CHATS)
+def test_spoiled_streams_give_a_value_or_a_remote_error(api: str) -> None:
+    """And what is a value can be told to a client of every API."""
+    told = 0
+    for seed in range(150):
+        events = read(api, spoiled(api, seed))
+        if events is None:
+            continue
+        told += 1
+        for target in WIRES:
+            assert written_of(target, events)
+    assert told > 100
+
+
+@examples(100, items=len(CHATS))
+@given(data=st.binary(max_size=300), api=st.sampled_from(CHATS))
+def test_random_bytes_give_a_value_or_a_remote_error(data: bytes, api: str) -> None:
+    read(api, data)
+    read(api, b"data: " + data + b"\n\n")
+
+
+@pytest.mark.parametrize("api", CHATS)
+def test_flipped_bytes_give_a_value_or_a_remote_error(api: str) -> None:
+    chance = random.Random(5)
+    data = bytearray(sse(recorded(api)[0]))
+    for _ in range(200):
+        place = chance.randrange(len(data))
+        before, data[place] = data[place], chance.randrange(256)
+        read(api, bytes(data))
+        data[place] = before
