@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from segue.canonical.blocks import ToolCall
-from segue.canonical.jsontext import write_text
+from segue.canonical.jsontext import plain, write_text
 from segue.wire.fields import JsonObject, string_or_none
 from segue.wire.stream import mended
 
@@ -104,7 +104,7 @@ class GrowingItem:
 
 
 def written_out(value: object) -> str:
-    return value if isinstance(value, str) else write_text(value)
+    return value if isinstance(value, str) else write_text(plain(value))
 
 
 def _joined(pieces: list[str]) -> str:
