@@ -11,34 +11,13 @@ import segue
 from segue.canonical.blocks import Text, Thinking, ToolCall
 from segue.errors import RemoteProtocolError
 from segue.wire.events import End, Failed, InputDelta, Start, TextDelta, UsageTold
-from tests.streams.telling import TURN, at_random, heard, one_by_one, sse
-from tests.streams.test_pairs import written_of
 
-Json = dict[str, Any]
-
-
-def chunk(delta: Json, reason: str | None = None, **more: Any) -> Json:
-    choice = {"index": 0, "delta": delta, "finish_reason": reason}
-    around = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 17, "model": "gpt-4.1"}
-    return {**around, "choices": [choice], **more}
-
-
-def calls(*entries: Json) -> Json:
-    return chunk({"tool_calls": list(entries)})
-
-
-def entry(index: Any = None, raw_id: Any = None, name: Any = None, arguments: Any = None) -> Json:
-    given = {"index": index, "id": raw_id, "type": "function" if raw_id is not None else None}
-    function = {"name": name, "arguments": arguments}
-    told = {key: value for key, value in given.items() if value is not None}
-    return {**told, "function": {key: value for key, value in function.items() if value is not None}}
-
-
-STOP, TOOLS = chunk({}, "stop"), chunk({}, "tool_calls")
-X = {"x": 1}
+from .chat_events import STOP, TOOLS, X, calls, chunk, entry, streamed
+from .reading import TURN, Body, read, splits
+from .writing import written
 
 # The stream, and the calls in it: raw id, name and arguments.
-QUIRKS: dict[str, tuple[list[Json], list[tuple[str | None, str, Any]]]] = {
+QUIRKS: dict[str, tuple[list[Body], list[tuple[str | None, str, Any]]]] = {
     "by the book": (
         [
             calls(entry(0, "a", "f", "")),
@@ -223,23 +202,21 @@ QUIRKS: dict[str, tuple[list[Json], list[tuple[str | None, str, Any]]]] = {
 @pytest.mark.parametrize("quirk", QUIRKS)
 def test_quirk(quirk: str) -> None:
     chunks, wanted = QUIRKS[quirk]
-    data = sse(chunks)
-    reply, events = heard("openai-chat", data)
+    data = streamed(chunks)
+    events, reply = read("openai-chat", data)
     assert [(call.raw_id, call.name, call.arguments) for call in reply.calls] == wanted
     assert not any(call.broken for call in reply.calls)
     assert reply.finish == ("tool_calls" if wanted else "stop")
     assert len({call.id for call in reply.calls}) == len(wanted)
     told = [event.block for event in events if isinstance(event, End) and isinstance(event.block, ToolCall)]
     assert [(call.id, call.arguments) for call in told] == [(call.id, call.arguments) for call in reply.calls]
-    for cuts in (one_by_one(data), *(at_random(data, seed) for seed in range(5))):
-        again, told_again = heard("openai-chat", data, cuts)
-        assert again == reply
-        assert told_again == events
+    for pieces in splits(data):
+        assert read("openai-chat", pieces) == (events, reply)
 
 
 def test_a_call_has_its_canonical_id_from_its_start() -> None:
     chunks = [calls(entry(0, "a", "f", "")), calls(entry(0, arguments='{"x":1}')), TOOLS]
-    _, events = heard("openai-chat", sse(chunks))
+    events, _ = read("openai-chat", streamed(chunks))
     start = next(event for event in events if isinstance(event, Start))
     assert isinstance(start.block, ToolCall)
     wanted = segue.canonical_tool_id(provider="openai", raw_id="a", tool_name="f", turn_key=TURN, call_index=0)
@@ -247,7 +224,7 @@ def test_a_call_has_its_canonical_id_from_its_start() -> None:
 
 
 def test_assemble_names_calls_by_the_documented_turn() -> None:
-    reply = segue.assemble(sse(QUIRKS["by the book"][0]), "openai-chat")
+    reply = segue.assemble(streamed(QUIRKS["by the book"][0]), "openai-chat")
     wanted = segue.canonical_tool_id(provider="openai", raw_id="a", tool_name="f", turn_key="turn-0", call_index=0)
     assert reply.calls[0].id == wanted
 
@@ -256,7 +233,7 @@ def test_assemble_names_calls_by_the_documented_turn() -> None:
 
 
 def test_arguments_cut_off_by_the_length_limit() -> None:
-    reply, events = heard("openai-chat", sse([calls(entry(0, "a", "f", '{"x":')), chunk({}, "length")]))
+    events, reply = read("openai-chat", streamed([calls(entry(0, "a", "f", '{"x":')), chunk({}, "length")]))
     (call,) = reply.calls
     assert (call.broken, call.arguments, call.arguments_text, reply.finish) == (True, None, '{"x":', "length")
     assert [event.block for event in events if isinstance(event, End)] == [
@@ -267,7 +244,7 @@ def test_arguments_cut_off_by_the_length_limit() -> None:
 @pytest.mark.parametrize("arguments", ["", "{", "{}", '{"x":1', '{"x":1}'])
 def test_a_stream_without_an_end_keeps_what_came(arguments: str) -> None:
     chunks = [chunk({"content": "Hel"}), calls(entry(0, "a", "f", '{"y":2}')), calls(entry(1, "b", "g", arguments))]
-    reply, events = heard("openai-chat", sse(chunks, done=False))
+    events, reply = read("openai-chat", streamed(chunks, done=False))
     assert reply.text == "Hel"
     assert reply.finish == "error"
     assert isinstance(events[-1], Failed)
@@ -280,7 +257,7 @@ def test_a_stream_without_an_end_keeps_what_came(arguments: str) -> None:
 
 def test_an_error_in_the_middle() -> None:
     chunks = [chunk({"content": "Hel"}), {"error": {"message": "overloaded", "type": "server_error", "code": 503}}]
-    reply, events = heard("openai-chat", sse(chunks))
+    events, reply = read("openai-chat", streamed(chunks))
     assert (reply.text, reply.finish, reply.cause) == ("Hel", "error", "overloaded")
     assert isinstance(events[-1], Failed)
     assert events[-1].error.message == "overloaded"
@@ -288,7 +265,7 @@ def test_an_error_in_the_middle() -> None:
 
 def test_an_error_and_nothing_else() -> None:
     with pytest.raises(RemoteProtocolError, match="overloaded") as caught:
-        segue.assemble(sse([{"error": {"message": "overloaded", "type": "server_error"}}]), "openai-chat")
+        segue.assemble(streamed([{"error": {"message": "overloaded", "type": "server_error"}}]), "openai-chat")
     assert caught.value.kind == "server_error"
 
 
@@ -303,7 +280,7 @@ def test_no_reply_at_all(data: bytes) -> None:
 
 def test_text_between_calls() -> None:
     chunks = [chunk({"content": "a"}), calls(entry(0, "a", "f", '{"x":1}')), chunk({"content": "b"}), STOP]
-    reply, events = heard("openai-chat", sse(chunks))
+    events, reply = read("openai-chat", streamed(chunks))
     assert reply.text == "ab"
     kinds = [type(event.block) for event in events if isinstance(event, End)]
     assert kinds == [Text, ToolCall, Text] or kinds == [Text, Text, ToolCall]
@@ -317,7 +294,7 @@ def test_usage_and_role_alone() -> None:
         STOP,
         {**STOP, "choices": [], "usage": usage},
     ]
-    reply, events = heard("openai-chat", sse(chunks))
+    events, reply = read("openai-chat", streamed(chunks))
     assert reply.usage is not None
     assert (reply.usage.input, reply.usage.output) == (3, 4)
     assert isinstance(events[-2], UsageTold)
@@ -326,33 +303,35 @@ def test_usage_and_role_alone() -> None:
 def test_kimis_usage_stands_in_the_choice() -> None:
     last = chunk({}, "stop")
     last["choices"][0]["usage"] = {"prompt_tokens": 3, "completion_tokens": 4}
-    reply, _ = heard("kimi", sse([chunk({"content": "hi"}), last]))
+    _, reply = read("kimi", streamed([chunk({"content": "hi"}), last]))
     assert reply.usage is not None
     assert reply.usage.output == 4
 
 
 @pytest.mark.parametrize("key", ["reasoning_content", "reasoning"])
 def test_reasoning_by_either_key(key: str) -> None:
-    reply, events = heard("openai-chat", sse([chunk({key: "hm"}), chunk({key: "m"}), chunk({"content": "hi"}), STOP]))
+    events, reply = read(
+        "openai-chat", streamed([chunk({key: "hm"}), chunk({key: "m"}), chunk({"content": "hi"}), STOP])
+    )
     assert (reply.thinking, reply.text) == ("hmm", "hi")
     assert [type(event.block) for event in events if isinstance(event, End)] == [Thinking, Text]
 
 
 def test_reasoning_between_tags() -> None:
     chunks = [chunk({"content": text}) for text in ("<th", "ink>h", "mm</thi", "nk>\n", "\nhi", " <think>")]
-    reply = segue.assemble(sse([*chunks, STOP]), "openai-chat")
+    reply = segue.assemble(streamed([*chunks, STOP]), "openai-chat")
     assert (reply.thinking, reply.text) == ("hmm", "hi <think>")
 
 
 def test_reasoning_in_parts() -> None:
     thought = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
     chunks = [chunk({"content": [thought]}), chunk({"content": [thought]}), chunk({"content": "hi"}), STOP]
-    reply, _ = heard("mistral", sse(chunks))
+    _, reply = read("mistral", streamed(chunks))
     assert (reply.thinking, reply.text) == ("hmhm", "hi")
 
 
 def test_halves_of_a_character_meet() -> None:
-    reply, events = heard("openai-chat", sse([chunk({"content": "a \ud83d"}), chunk({"content": "\ude00!"}), STOP]))
+    events, reply = read("openai-chat", streamed([chunk({"content": "a \ud83d"}), chunk({"content": "\ude00!"}), STOP]))
     assert reply.text == "a 😀!"
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "a 😀!"
 
@@ -360,29 +339,29 @@ def test_halves_of_a_character_meet() -> None:
 def test_halves_of_a_character_meet_in_arguments() -> None:
     pieces = ['{"x":"\ud83d', '\ude00"}']
     chunks = [calls(entry(0, "a", "f", "")), *(calls(entry(0, arguments=piece)) for piece in pieces), TOOLS]
-    reply, _ = heard("openai-chat", sse(chunks))
+    _, reply = read("openai-chat", streamed(chunks))
     assert reply.calls[0].arguments == {"x": "😀"}
 
 
 def test_halves_of_a_character_that_never_meet_are_told_as_none() -> None:
     odd = chunk({"content": "a\ud83d", "annotations": [{"\ud83d": "\ud83d"}]}, id="\ud83d", model="m\ud83d")
-    reply, events = heard("openai-chat", sse([odd, calls(entry(0, "\ud83d", "f\ud83d", '{"x":"\ud83d')), TOOLS]))
+    events, reply = read("openai-chat", streamed([odd, calls(entry(0, "\ud83d", "f\ud83d", '{"x":"\ud83d')), TOOLS]))
     assert (reply.text, reply.id, reply.model) == ("a\ufffd", "\ufffd", "m\ufffd")
     assert [(call.raw_id, call.name, call.arguments_text) for call in reply.calls] == [
         ("\ufffd", "f\ufffd", '{"x":"\ufffd')
     ]
-    assert b"f\xef\xbf\xbd" in written_of("openai-chat", events)
+    assert b"f\xef\xbf\xbd" in written("openai-chat", events)
 
 
 def test_a_whole_message_behind_its_deltas_tells_the_end_alone() -> None:
     last = {"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "length"}
-    reply, _ = heard("openai-chat", sse([chunk({"content": "hi"}), {**STOP, "choices": [last]}], done=False))
+    _, reply = read("openai-chat", streamed([chunk({"content": "hi"}), {**STOP, "choices": [last]}], done=False))
     assert (reply.text, reply.finish) == ("hi", "length")
 
 
 def test_free_text_behind_the_beginning_of_arguments_is_more_of_them() -> None:
     chunks = [calls(entry(0, "a", "f", '{"x":')), calls({"index": 0, "custom": {"input": "*** Begin"}}), TOOLS]
-    (call,) = heard("openai-chat", sse(chunks))[0].calls
+    (call,) = read("openai-chat", streamed(chunks))[1].calls
     assert (call.kind, call.arguments, call.arguments_text) == ("function", None, '{"x":*** Begin')
 
 
@@ -390,7 +369,7 @@ def test_logprobs_and_annotations_are_kept_for_home() -> None:
     first = chunk({"content": "a"})
     first["choices"][0]["logprobs"] = {"content": [{"token": "a", "logprob": -1}]}
     chunks = [first, chunk({"annotations": [{"type": "url_citation"}]}), {**STOP, "system_fingerprint": "fp"}]
-    reply, _ = heard("openai-chat", sse(chunks))
+    _, reply = read("openai-chat", streamed(chunks))
     assert reply.native is not None
     choice = reply.native.fragment["choices"][0]
     assert choice["logprobs"] == {"content": [{"token": "a", "logprob": -1}]}
@@ -401,7 +380,7 @@ def test_logprobs_and_annotations_are_kept_for_home() -> None:
 def test_other_choices_are_counted() -> None:
     other = chunk({"content": "no"})
     other["choices"][0]["index"] = 1
-    reply, _ = heard("openai-chat", sse([chunk({"content": "yes"}), other, STOP]))
+    _, reply = read("openai-chat", streamed([chunk({"content": "yes"}), other, STOP]))
     assert (reply.text, reply.others) == ("yes", 1)
 
 
@@ -412,15 +391,15 @@ def test_an_answer_at_once_where_a_stream_was_asked_for() -> None:
         "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
     }
     body = {"id": "c", "model": "m", "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
-    reply, events = heard("openai-chat", json.dumps(body).encode())
+    events, reply = read("openai-chat", json.dumps(body).encode())
     assert (reply.text, [call.name for call in reply.calls], reply.finish) == ("hi", ["f"], "tool_calls")
     assert any(isinstance(event, InputDelta) for event in events)
 
 
 def test_payloads_that_were_decoded_already() -> None:
     chunks = QUIRKS["by the book"][0]
-    assert segue.assemble(chunks, "openai-chat") == segue.assemble(sse(chunks), "openai-chat")
-    assert segue.assemble([sse([one], done=False) for one in chunks], "openai-chat").calls[0].arguments == X
+    assert segue.assemble(chunks, "openai-chat") == segue.assemble(streamed(chunks), "openai-chat")
+    assert segue.assemble([streamed([one], done=False) for one in chunks], "openai-chat").calls[0].arguments == X
     recorded = json.dumps([{"event": "message", "data": one} for one in chunks]).encode()
     assert segue.assemble(recorded, "openai-chat").calls[0].arguments == X
 
@@ -431,7 +410,7 @@ def test_kimi_tokens_that_leak_into_text_are_calls() -> None:
         '{"path": "a"}<|tool_call_end|><|tool_calls_section_end|>'
     )
     chunks = [chunk({"content": words[start : start + 5]}) for start in range(0, len(words), 5)]
-    reply = segue.assemble(sse([*chunks, STOP]), "kimi")
+    reply = segue.assemble(streamed([*chunks, STOP]), "kimi")
     assert [(call.raw_id, call.name, call.arguments) for call in reply.calls] == [
         ("functions.read_file:3", "read_file", {"path": "a"})
     ]

@@ -10,15 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.errors import RemoteProtocolError
-from segue.wire.events import Event
 from segue.wire.registry import WIRES
 from tests.budget import examples
-from tests.streams.flowing import payloads
-from tests.streams.streaming import mutants
-from tests.streams.telling import heard, sse
-from tests.streams.test_chat import QUIRKS, calls, chunk, entry
-from tests.streams.test_pairs import written_of
+
+from .chat_events import calls, chunk, entry, streamed
+from .reading import payloads_of, read
+from .spoiling import mutants, read_or_refuse
+from .test_chat import QUIRKS
+from .writing import written
 
 CHATS = ("openai-chat", "kimi", "deepseek", "qwen", "mistral")
 USAGE = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
@@ -48,21 +47,13 @@ def recorded(api: str) -> list[list[Any]]:
     failed = [chunk({"content": "Hel"}), {"error": {"message": "overloaded", "type": "server_error", "code": 503}}]
     streams = [everything, everything, everything, [at_once], failed, *(chunks for chunks, _ in QUIRKS.values())]
     # As this dialect's own renderer tells them, too.
-    told = [written_of(api, heard(api, sse(chunks))[1]) for chunks in streams if chunks != failed]
-    return [*streams, *map(payloads, told)]
+    told = [written(api, read(api, streamed(chunks))[0]) for chunks in streams if chunks != failed]
+    return [*streams, *map(payloads_of, told)]
 
 
 def spoiled(api: str, seed: int) -> bytes:
     chance = random.Random(seed)
-    return sse(mutants(chance.choice(recorded(api)), seed), done=chance.random() < 0.7)
-
-
-def read(api: str, data: bytes) -> list[Event] | None:
-    """The events of a stream, by the rules; None if it is none."""
-    try:
-        return heard(api, data)[1]
-    except RemoteProtocolError:
-        return None
+    return streamed(mutants(chance.choice(recorded(api)), seed), done=chance.random() < 0.7)
 
 
 @pytest.mark.parametrize("api", CHATS)
@@ -70,28 +61,28 @@ def test_spoiled_streams_give_a_value_or_a_remote_error(api: str) -> None:
     """And what is a value can be told to a client of every API."""
     told = 0
     for seed in range(150):
-        events = read(api, spoiled(api, seed))
-        if events is None:
+        found = read_or_refuse(api, spoiled(api, seed))
+        if found is None:
             continue
         told += 1
         for target in WIRES:
-            assert written_of(target, events)
+            assert written(target, found[0])
     assert told > 100
 
 
 @examples(100, items=len(CHATS))
 @given(data=st.binary(max_size=300), api=st.sampled_from(CHATS))
 def test_random_bytes_give_a_value_or_a_remote_error(data: bytes, api: str) -> None:
-    read(api, data)
-    read(api, b"data: " + data + b"\n\n")
+    read_or_refuse(api, data)
+    read_or_refuse(api, b"data: " + data + b"\n\n")
 
 
 @pytest.mark.parametrize("api", CHATS)
 def test_flipped_bytes_give_a_value_or_a_remote_error(api: str) -> None:
     chance = random.Random(5)
-    data = bytearray(sse(recorded(api)[0]))
+    data = bytearray(streamed(recorded(api)[0]))
     for _ in range(200):
         place = chance.randrange(len(data))
         before, data[place] = data[place], chance.randrange(256)
-        read(api, bytes(data))
+        read_or_refuse(api, bytes(data))
         data[place] = before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Any
 
@@ -15,17 +14,13 @@ import segue
 from segue.canonical.blocks import Block, Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Reply, Usage
 from segue.errors import RemoteProtocolError
-from segue.models import identify
-from segue.render.report import Report
 from segue.streaming import reply_body
-from segue.wire.base import Projection
-from segue.wire.events import Event, InputDelta, Start, TextDelta, ThinkingDelta, Whole, events_of
 from segue.wire.framing import Frames
-from segue.wire.idmap import IdMap
-from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.registry import WIRES
 from tests.budget import examples
-from tests.streams.telling import obey_the_rules
+
+from .reading import obey_the_rules
+from .writing import streamed
 
 PAIRS = tuple(product(WIRES, repeat=2))
 EVERY_PAIR = pytest.mark.parametrize(("client", "server"), PAIRS)
@@ -47,31 +42,6 @@ def asked(api: str) -> dict[str, Any]:
     }
     body = segue.convert(chat, source="openai-chat", target=api).body
     return {**body, "stream": True, "stream_options": {"include_usage": True}} if api in ASK_FOR_USAGE else body
-
-
-def streamed(api: str, reply: Reply, size: int = 7) -> bytes:
-    """A reply as the API streams it, a few characters at a time."""
-    return written_of(api, in_pieces(events_of(reply), size))
-
-
-def written_of(api: str, events: Iterable[Event]) -> bytes:
-    """Events as the API streams them, calls under the ids that it gave them."""
-    wire, told = WIRES[api], list(events)
-    ids = IdMap(wire.ids(identify(None)), provider=wire.provider, policy="native")
-    for event in told:
-        if isinstance(event, Start | Whole) and isinstance(event.block, ToolCall):
-            ids.assign(event.block, event.block.name)
-    renderer = wire.stream_renderer(Projection(ids, NameMap(ANY_NAME), Report()), "m", None)
-    return b"".join(renderer.render([event]) for event in told)
-
-
-def in_pieces(events: list[Event], size: int) -> Iterator[Event]:
-    for event in events:
-        if isinstance(event, TextDelta | ThinkingDelta | InputDelta):
-            for start in range(0, max(len(event.text), 1), size):
-                yield type(event)(event.index, event.text[start : start + size])
-        else:
-            yield event
 
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=30).filter(

@@ -26,7 +26,7 @@ from segue.canonical.blocks import Block, Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Reply, Usage
 from segue.wire.registry import WIRES
 from tests.properties.readers import Reading, read
-from tests.streams.test_pairs import streamed
+from tests.streams.writing import streamed
 
 from . import loops
 from .server import Canned, canned

@@ -21,7 +21,7 @@ from segue.wire.events import Failed, events_of
 from segue.wire.registry import WIRES
 from tests.conversations.build import call
 from tests.conversations.replies import chat_reply
-from tests.streams.test_pairs import streamed, written_of
+from tests.streams.writing import streamed, written
 
 from .server import Canned, canned
 
@@ -230,7 +230,7 @@ def test_openai_reads_a_call_that_was_cut_off(provider: Canned, client: openai.O
 @pytest.mark.parametrize("api", OPENAIS)
 def test_openai_reads_a_failure(provider: Canned, client: openai.OpenAI, api: str) -> None:
     told = [*events_of(WIRES[api].parse_reply(chat_reply(content="Hi")))[:-2], Failed(ApiError(429, "Slow down."))]
-    provider.answers = [written_of(api, told)]
+    provider.answers = [written(api, told)]
     with pytest.raises(openai.APIError, match=r"Slow down\."):
         list(client.chat.completions.create(**ASKED, stream=True))
 

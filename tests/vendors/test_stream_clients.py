@@ -12,30 +12,22 @@ from google import genai
 from google.genai import errors, types
 
 from segue.canonical.blocks import Text, Thinking, ToolCall
-from segue.canonical.request import Usage
 from segue.wire.base import ApiError
 from segue.wire.dialects.foundry import AZURE_FOUNDRY
-from segue.wire.events import Event, Failed, Finished, Opened, UsageTold, events_of_block
+from segue.wire.events import Event, Failed
 from segue.wire.gemini import GEMINI
 from segue.wire.openai_responses import OPENAI_RESPONSES
-from tests.streams.flowing import flow, payloads, sse, written
+from tests.streams.reading import payloads_of, read, sse
+from tests.streams.responses_events import DIALECTS, EVERYTHING, by_the_book
 from tests.streams.test_gemini import TOLD
-from tests.streams.test_responses import DIALECTS, EVERYTHING, by_the_book
+from tests.streams.writing import from_abroad, written
 
 from .server import canned
 
 WORDS = "Hello wörld 😀"
 
 
-def _events(*blocks: Any, finish: Any = "stop") -> list[Event]:
-    """A reply of an API that is at home nowhere here."""
-    told: list[Event] = [Opened("msg_9", "claude-x", 5)]
-    for index, block in enumerate(blocks):
-        told += events_of_block(index, block)
-    return [*told, UsageTold(Usage(input=11, output=7)), Finished(finish)]
-
-
-ABROAD = _events(
+ABROAD = from_abroad(
     Thinking("Hm."),
     Text("Hello "),
     Text("wörld 😀"),
@@ -58,7 +50,7 @@ def _streamed(data: bytes) -> tuple[list[Any], Any]:
 
 
 def test_openai_reads_a_response_that_comes_home() -> None:
-    events, response = _streamed(written(OPENAI_RESPONSES, flow(OPENAI_RESPONSES, sse(*by_the_book(EVERYTHING)))[0]))
+    events, response = _streamed(written(OPENAI_RESPONSES, read(OPENAI_RESPONSES, sse(*by_the_book(EVERYTHING)))[0]))
     assert response.output_text == "Hello wörld 😀 and moreBye."
     assert [item.type for item in response.output] == [item["type"] for item in EVERYTHING["output"]]
     assert [item.id for item in response.output] == [item["id"] for item in EVERYTHING["output"]]
@@ -94,13 +86,13 @@ def test_openai_reads_a_reply_from_abroad(wire: Any) -> None:
     [("length", "incomplete", "max_output_tokens"), ("filter", "incomplete", "content_filter")],
 )
 def test_openai_reads_how_it_ended(finish: Any, kind: str, reason: str) -> None:
-    events, response = _streamed(written(OPENAI_RESPONSES, _events(Text("Hi"), finish=finish)))
+    events, response = _streamed(written(OPENAI_RESPONSES, from_abroad(Text("Hi"), finish=finish)))
     assert events[-1].type == f"response.{kind}"
     assert response.incomplete_details.reason == reason
 
 
 def test_openai_reads_a_failure() -> None:
-    told = [*_events(Text("Hi"))[:-2], Failed(ApiError(429, "Slow down.", code="rate_limit_exceeded"))]
+    told = [*from_abroad(Text("Hi"))[:-2], Failed(ApiError(429, "Slow down.", code="rate_limit_exceeded"))]
     events, response = _streamed(written(OPENAI_RESPONSES, told))
     assert events[-1].type == "response.failed"
     assert (response.error.code, response.error.message) == ("rate_limit_exceeded", "Slow down.")
@@ -112,18 +104,20 @@ def test_openai_types_know_every_event() -> None:
     from pydantic import TypeAdapter
 
     adapter: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
-    for events in (ABROAD, flow(OPENAI_RESPONSES, sse(*by_the_book(EVERYTHING)))[0]):
-        for payload in payloads(written(OPENAI_RESPONSES, events)):
+    for events in (ABROAD, read(OPENAI_RESPONSES, sse(*by_the_book(EVERYTHING)))[0]):
+        for payload in payloads_of(written(OPENAI_RESPONSES, events)):
             assert adapter.validate_python(payload).type == payload["type"]
 
 
 @pytest.mark.parametrize("wire", DIALECTS, ids=lambda wire: wire.name)
-@pytest.mark.parametrize("events", [ABROAD, _events(), _events(Text("Hi"), finish="length"), _events(finish="error")])
+@pytest.mark.parametrize(
+    "events", [ABROAD, from_abroad(), from_abroad(Text("Hi"), finish="length"), from_abroad(finish="error")]
+)
 def test_azure_takes_the_order_of_events(wire: Any, events: list[Event]) -> None:
     """AZF-12."""
     machine = pytest.importorskip("azure.ai.agentserver.responses.streaming._state_machine")
     validator = machine.EventStreamValidator()
-    told = payloads(written(wire, events))
+    told = payloads_of(written(wire, events))
     for payload in told:
         validator.validate_next(payload)
     assert validator._terminal_seen
@@ -132,7 +126,9 @@ def test_azure_takes_the_order_of_events(wire: Any, events: list[Event]) -> None
 def test_azure_takes_the_order_of_a_response_that_comes_home() -> None:
     machine = pytest.importorskip("azure.ai.agentserver.responses.streaming._state_machine")
     for wire in DIALECTS:
-        machine._validate_response_event_stream(payloads(written(wire, flow(wire, sse(*by_the_book(EVERYTHING)))[0])))
+        machine._validate_response_event_stream(
+            payloads_of(written(wire, read(wire, sse(*by_the_book(EVERYTHING)))[0]))
+        )
     assert AZURE_FOUNDRY in DIALECTS
 
 
@@ -159,7 +155,7 @@ def _parts(chunks: Sequence[types.GenerateContentResponse]) -> list[types.Part]:
 
 
 def test_google_reads_a_reply_that_comes_home() -> None:
-    chunks = _generated(written(GEMINI, flow(GEMINI, sse(*TOLD))[0]))
+    chunks = _generated(written(GEMINI, read(GEMINI, sse(*TOLD))[0]))
     parts = _parts(chunks)
     assert "".join(part.text or "" for part in parts if not part.thought) == "Let me look, wörld 😀."
     assert "".join(part.text or "" for part in parts if part.thought) == "**Plan**\nRead it."
@@ -190,7 +186,7 @@ def test_google_reads_a_reply_from_abroad() -> None:
 
 
 def test_google_reads_a_failure() -> None:
-    told = [*_events(Text("Hi"))[:-2], Failed(ApiError(429, "Slow down."))]
+    told = [*from_abroad(Text("Hi"))[:-2], Failed(ApiError(429, "Slow down."))]
     with pytest.raises(errors.APIError, match=r"Slow down\."):
         _generated(written(GEMINI, told))
 
@@ -206,9 +202,9 @@ def test_google_runs_the_calls_of_a_stream_by_itself() -> None:
 
     calls = [ToolCall("read_file", {"path": path}, id=f"hist_tool_{path}") for path in ("a", "b")]
     answers = [
-        written(GEMINI, _events(Thinking("Hm."), Text("Let me see. "), *calls, finish="tool_calls")),
-        written(GEMINI, _events(Text("They "), Text("differ."))),
-        written(GEMINI, _events(Text("Bye."))),
+        written(GEMINI, from_abroad(Thinking("Hm."), Text("Let me see. "), *calls, finish="tool_calls")),
+        written(GEMINI, from_abroad(Text("They "), Text("differ."))),
+        written(GEMINI, from_abroad(Text("Bye."))),
     ]
     with canned(answers) as server, _client(server.url) as client:
         chat = client.chats.create(model="gemini-3-pro", config=types.GenerateContentConfig(tools=[read_file]))

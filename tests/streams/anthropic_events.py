@@ -1,0 +1,125 @@
+"""Events of Anthropic's streams: builders, and a recorded stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from segue.canonical.blocks import ToolCall
+from segue.canonical.request import Reply
+from segue.wire.anthropic import ANTHROPIC
+
+from .reading import (
+    one_by_one,
+    read,
+    sse,
+    tell_each_block,
+)
+
+CITATION = {
+    "type": "char_location",
+    "cited_text": "the sky",
+    "document_index": 0,
+    "document_title": "Sky",
+    "start_char_index": 0,
+    "end_char_index": 7,
+}
+START = {
+    "type": "message_start",
+    "message": {
+        "id": "msg_01",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-opus-4-6",
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": {"input_tokens": 11, "cache_read_input_tokens": 4, "output_tokens": 1},
+    },
+}
+STOP = {"type": "message_stop"}
+ERROR = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+
+
+def begin(index: Any, **block: Any) -> dict[str, Any]:
+    return {"type": "content_block_start", "index": index, "content_block": block}
+
+
+def delta(index: Any, kind: str, **said: Any) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": {"type": kind, **said}}
+
+
+def say(index: Any, words: str) -> dict[str, Any]:
+    return delta(index, "text_delta", text=words)
+
+
+def put(index: Any, piece: str) -> dict[str, Any]:
+    return delta(index, "input_json_delta", partial_json=piece)
+
+
+def stop(index: Any) -> dict[str, Any]:
+    return {"type": "content_block_stop", "index": index}
+
+
+def end(reason: str | None = "end_turn", sequence: str | None = None, **usage: Any) -> dict[str, Any]:
+    delta = {"stop_reason": reason, "stop_sequence": sequence}
+    return {"type": "message_delta", "delta": delta, "usage": {"output_tokens": 7, **usage}}
+
+
+def begin_text(index: Any) -> dict[str, Any]:
+    return begin(index, type="text", text="")
+
+
+def begin_call(index: Any, call_id: str = "toolu_1", name: str = "read_file", given: Any = None) -> dict[str, Any]:
+    return begin(index, type="tool_use", id=call_id, name=name, input={} if given is None else given)
+
+
+RECORDED = [
+    START,
+    begin(0, type="thinking", thinking="", signature=""),
+    {"type": "ping"},
+    delta(0, "thinking_delta", thinking="Let me "),
+    delta(0, "thinking_delta", thinking="see. 🌍"),
+    delta(0, "signature_delta", signature="RXFRQkNnSVlBaElN"),
+    stop(0),
+    begin(1, type="text", text="", citations=[]),
+    say(1, "Reading"),
+    say(1, " it… é"),
+    delta(1, "citations_delta", citation=CITATION),
+    stop(1),
+    begin(2, type="server_tool_use", id="srvtoolu_1", name="web_search", input={}),
+    put(2, ""),
+    put(2, '{"query": "sk'),
+    put(2, 'y"}'),
+    stop(2),
+    begin(3, type="web_search_tool_result", tool_use_id="srvtoolu_1", content=[]),
+    stop(3),
+    begin_call(4),
+    put(4, ""),
+    *[put(4, sign) for sign in '{"path": "ä\\n", "n": [1]}'],
+    stop(4),
+    end("tool_use", input_tokens=12, cache_creation_input_tokens=None),
+    STOP,
+]
+
+
+def served(*payloads: Any, named: bool = True) -> bytes:
+    """Payloads as the service sends them, under their names."""
+    return sse(*payloads, named=named)
+
+
+def told(*payloads: Any) -> tuple[Any, Reply]:
+    """What is read of a stream, which is the same however its bytes are cut; it keeps the rules of events."""
+    data = served(*payloads)
+    events, reply = read(ANTHROPIC, data)
+    tell_each_block(events, reply)
+    assert read(ANTHROPIC, one_by_one(data)) == (events, reply)
+    return events, reply
+
+
+def spoken(*payloads: Any) -> Reply:
+    return told(START, *payloads)[1]
+
+
+def only_call(reply: Reply) -> ToolCall:
+    (call,) = reply.calls
+    return call

@@ -1,0 +1,188 @@
+"""What tests of streams read with: payloads to bytes, bytes in any pieces to events, and the rules that events keep."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.request import Reply
+from segue.wire.base import Wire
+from segue.wire.events import (
+    End,
+    Event,
+    Failed,
+    Finished,
+    InputDelta,
+    Opened,
+    Start,
+    TextDelta,
+    ThinkingDelta,
+    UsageTold,
+    Whole,
+    arguments_text,
+)
+from segue.wire.registry import WIRES
+
+Body = dict[str, Any]
+TURN = "turn-7"
+_KINDS = {TextDelta: Text, ThinkingDelta: Thinking, InputDelta: ToolCall}
+
+# ---------------------------------------------------------------------------------------------------------------- bytes
+
+
+def sse(*payloads: Any, named: bool = False, done: bool = False) -> bytes:
+    """Payloads as server-sent events: under the name of their type, and with the mark of the end, where wanted."""
+    told = [
+        (f"event: {payload['type']}\n" if named and "type" in payload else "") + f"data: {json.dumps(payload)}\n\n"
+        for payload in payloads
+    ]
+    return "".join([*told, "data: [DONE]\n\n" if done else ""]).encode()
+
+
+def payloads_of(data: bytes) -> list[Body]:
+    """What stands behind `data:` in server-sent events."""
+    lines = [line[6:] for line in data.decode().split("\n") if line.startswith("data: ")]
+    return [json.loads(line) for line in lines if line != "[DONE]"]
+
+
+def one_by_one(data: bytes) -> list[bytes]:
+    return [data[at : at + 1] for at in range(len(data))]
+
+
+def splits(data: bytes) -> Iterator[list[bytes]]:
+    """The data one byte at a time, and cut at random places."""
+    yield one_by_one(data)
+    for seed in range(5):
+        chance = random.Random(seed)
+        cuts = sorted(chance.sample(range(len(data)), min(len(data) - 1, 3 + 9 * seed)))
+        yield [data[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(data)], strict=True)]
+
+
+# --------------------------------------------------------------------------------------------------------------- events
+
+
+def read(wire: Wire | str, data: bytes | Iterable[bytes], turn_key: str = TURN) -> tuple[list[Event], Reply]:
+    """Events and reply of a stream, by the rules. `wire` may be its name."""
+    parser = (WIRES[wire] if isinstance(wire, str) else wire).open_stream(turn_key)
+    events: list[Event] = []
+    for piece in [data] if isinstance(data, bytes) else data:
+        parser.feed(piece)
+        events += parser.events()
+    reply = parser.close()
+    events += parser.events()
+    obey_the_rules(events, reply)
+    return events, reply
+
+
+def taken(wire: Wire, payloads: Iterable[Any]) -> tuple[list[Event], Reply]:
+    """The same of payloads that somebody decoded already."""
+    parser = wire.open_stream(TURN)
+    for payload in payloads:
+        parser.take(payload)
+    reply = parser.close()
+    events = parser.events()
+    obey_the_rules(events, reply)
+    return events, reply
+
+
+def obey_the_rules(events: Sequence[Event], reply: Reply | None = None) -> None:
+    """The rules of `segue.wire.events`, and that they tell of this reply."""
+    assert isinstance(events[0], Opened)
+    assert isinstance(events[-1], Finished | Failed)
+    assert sum(isinstance(event, Opened) for event in events) == 1
+    assert sum(isinstance(event, Finished | Failed) for event in events) == 1
+    assert all(at == len(events) - 2 for at, event in enumerate(events) if isinstance(event, UsageTold))
+    grown: dict[int, tuple[Block, list[str]]] = {}
+    begun = 0
+    for event in events:
+        match event:
+            case Start(index, block):
+                assert index == begun
+                begun += 1
+                grown[index] = (block, [])
+            case Whole(index):
+                assert index == begun
+                begun += 1
+            case TextDelta() | ThinkingDelta() | InputDelta():
+                block, told = grown[event.index]
+                assert isinstance(block, _KINDS[type(event)])
+                told.append(event.text)
+            case End(index, block):
+                first, told = grown.pop(index)
+                _same_words(first, block, "".join(told))
+            case _:
+                pass
+    assert not grown
+    if reply is not None:
+        _tell_of(reply, events)
+
+
+def _same_words(begun: Block, block: Text | Thinking | ToolCall, told: str) -> None:
+    assert type(begun) is type(block)
+    if not isinstance(block, ToolCall) or not isinstance(begun, ToolCall):
+        assert told == getattr(block, "text", None)
+        return
+    assert (begun.id, begun.name, begun.kind) == (block.id, block.name, block.kind)
+    assert begun.id.startswith("hist_tool_")
+    if block.broken and block.kind != "custom":
+        assert (block.arguments, block.arguments_text) == (None, told)
+    else:
+        assert _value(told) == _value(arguments_text(block))
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text) if text.strip() else {}
+    except ValueError:
+        return text
+
+
+def _tell_of(reply: Reply, events: Sequence[Event]) -> None:
+    for kinds in ((Start, Whole), (End, Whole)):
+        told = [event.block for event in events if isinstance(event, kinds)]
+        calls = [block.id for block in told if isinstance(block, ToolCall)]
+        assert sorted(calls) == sorted(call.id for call in reply.calls)
+    assert [event.usage for event in events if isinstance(event, UsageTold)] == ([reply.usage] if reply.usage else [])
+    if isinstance(events[-1], Finished):
+        assert (events[-1].finish, events[-1].cause) == (reply.finish, reply.cause)
+    else:
+        assert reply.finish == "error"
+
+
+def tell_each_block(events: Sequence[Event], reply: Reply) -> None:
+    """What was told block by block is what the reply holds, and where a call comes from was known from the first."""
+    begun = {event.index: event.block for event in events if isinstance(event, Start)}
+    told = {event.index: event.block for event in events if isinstance(event, End | Whole)}
+    assert [told[index] for index in range(len(told))] == list(reply.blocks)
+    for index, first in begun.items():
+        last = told[index]
+        assert not isinstance(first, ToolCall) or (isinstance(last, ToolCall) and first.origin == last.origin)
+
+
+# -------------------------------------------------------------------------------------------------------------- replies
+
+
+def bare(reply: Reply) -> Reply:
+    """A reply without ids, and of what its API said around it only what is not odd."""
+
+    def plain(block: Any) -> Any:
+        if isinstance(block, ToolCall):
+            return msgspec.structs.replace(block, id="")
+        return msgspec.structs.replace(block, call_id="") if isinstance(block, ToolResponse) else block
+
+    native = reply.native and Native(reply.native.api, {}, reply.native.intact)
+    return msgspec.structs.replace(reply, blocks=tuple(map(plain, reply.blocks)), native=native, beside=())
+
+
+_UNSAID = ("native", "id", "call_id", "extra", "broken", "origin")
+
+
+def content_of(reply: Reply) -> list[Body]:
+    """The blocks of a reply without ids, fragments, and what only the end of a stream can know."""
+    made = [(type(block).__name__, msgspec.to_builtins(block)) for block in reply.blocks]
+    return [{"kind": kind, **{key: said[key] for key in said if key not in _UNSAID}} for kind, said in made]

@@ -1,0 +1,167 @@
+"""Events of the Responses API: a response as OpenAI streams it, and what its events say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from segue.canonical.blocks import ToolCall
+from segue.wire.dialects.foundry import AZURE_FOUNDRY
+from segue.wire.events import (
+    Event,
+    InputDelta,
+    Start,
+    TextDelta,
+)
+from segue.wire.openai_responses import OPENAI_RESPONSES
+from segue.wire.openai_responses.growing import INPUTS
+from tests.conversations.replies import responses_reply
+
+from .reading import (
+    Body,
+    content_of,
+    read,
+)
+
+WIRE = OPENAI_RESPONSES
+DIALECTS = [OPENAI_RESPONSES, AZURE_FOUNDRY]
+CITED = {"type": "url_citation", "start_index": 0, "end_index": 5, "url": "https://a.example", "title": "A"}
+
+
+def message(*texts: str, id: str = "msg_1", **part: Any) -> Body:
+    content = [{"type": "output_text", "text": text, "annotations": [], **part} for text in texts]
+    return {"id": id, "type": "message", "role": "assistant", "status": "completed", "content": content}
+
+
+def function(arguments: str, id: str = "fc_1", call_id: str = "call_1", name: str = "read_file", **more: Any) -> Body:
+    bare = {"id": id, "type": "function_call", "call_id": call_id, "name": name, "arguments": arguments}
+    return {**bare, "status": "completed", **more}
+
+
+def custom(text: str) -> Body:
+    return {"id": "ctc_1", "type": "custom_tool_call", "call_id": "call_c", "name": "patch", "input": text}
+
+
+def reasoning(*summary: str, **more: Any) -> Body:
+    told = [{"type": "summary_text", "text": text} for text in summary]
+    return {"id": "rs_1", "type": "reasoning", "summary": told, **more}
+
+
+SEARCH = {
+    "id": "ws_1",
+    "type": "web_search_call",
+    "status": "completed",
+    "action": {"type": "search", "query": "lisbon", "sources": [{"type": "url", "url": "https://a.example"}]},
+}
+MCP = {"id": "mcp_1", "type": "mcp_call", "server_label": "s", "name": "t", "arguments": '{"a":1}', "output": "o"}
+CODE = {"id": "ci_1", "type": "code_interpreter_call", "status": "completed", "code": "1+1", "outputs": []}
+IMAGE = {"id": "ig_1", "type": "image_generation_call", "status": "completed", "result": "aGk="}
+COMPUTER = {
+    "id": "cu_1",
+    "type": "computer_call",
+    "call_id": "call_u",
+    "action": {"type": "click", "x": 1, "y": 2, "button": "left"},
+    "pending_safety_checks": [],
+    "status": "completed",
+}
+EVERYTHING = responses_reply(
+    reasoning("Think.", "Again.", encrypted_content="gAAA"),
+    message("Hello wörld 😀", " and more"),
+    SEARCH,
+    function('{"path": "a"}'),
+    function('{"path": "b"}', "fc_2", "call_2"),
+    custom("*** Begin"),
+    message("Bye.", id="msg_2"),
+)
+
+
+# ------------------------------------------------------------------------------------------------- by the book, written
+
+
+def cut(text: str, size: int) -> list[str]:
+    return [text[at : at + size] for at in range(0, len(text), size)]
+
+
+def by_the_book(body: Body, size: int = 3) -> list[Body]:
+    """A response as OpenAI streams it, written from its documents and not by what is tested here."""
+    told: list[Body] = []
+    empty = {**body, "output": [], "usage": None, "status": "in_progress"}
+    told += [{"type": "response.created", "response": empty}, {"type": "response.in_progress", "response": empty}]
+    for index, item in enumerate(body["output"]):
+        told += item_events(item, index, size)
+    told.append({"type": f"response.{body['status']}", "response": body})
+    return [{**one, "sequence_number": number} for number, one in enumerate(told)]
+
+
+def item_events(item: Body, index: int, size: int) -> list[Body]:
+    kind, at = item["type"], {"item_id": item["id"], "output_index": index}
+    bare = {**item, "status": "in_progress"} if "status" in item else dict(item)
+    told: list[Body] = []
+    if kind == "message":
+        bare["content"] = []
+        for number, part in enumerate(item["content"]):
+            place = {**at, "content_index": number}
+            key, name = ("refusal", "refusal") if part["type"] == "refusal" else ("text", "output_text")
+            told.append({"type": "response.content_part.added", **place, "part": {**part, key: "", "annotations": []}})
+            told += [{"type": f"response.{name}.delta", **place, "delta": one} for one in cut(part[key], size)]
+            told += [
+                {"type": "response.output_text.annotation.added", **place, "annotation_index": n, "annotation": one}
+                for n, one in enumerate(part.get("annotations", []))
+            ]
+            told.append({"type": f"response.{name}.done", **place, key: part[key]})
+            told.append({"type": "response.content_part.done", **place, "part": part})
+    elif kind == "reasoning":
+        bare = {"id": item["id"], "type": kind, "summary": [], "encrypted_content": "not yet"}
+        for listed, numbered, part, text in (
+            ("summary", "summary_index", "reasoning_summary_part", "reasoning_summary_text"),
+            ("content", "content_index", "content_part", "reasoning_text"),
+        ):
+            for number, entry in enumerate(item.get(listed) or []):
+                place = {**at, numbered: number}
+                told.append({"type": f"response.{part}.added", **place, "part": {**entry, "text": ""}})
+                told += [{"type": f"response.{text}.delta", **place, "delta": one} for one in cut(entry["text"], size)]
+                told.append({"type": f"response.{text}.done", **place, "text": entry["text"]})
+                told.append({"type": f"response.{part}.done", **place, "part": entry})
+    elif kind in ("function_call", "custom_tool_call"):
+        key = INPUTS[kind]
+        name = "function_call_arguments" if kind == "function_call" else "custom_tool_call_input"
+        bare[key] = ""
+        told += [{"type": f"response.{name}.delta", **at, "delta": one} for one in cut(item[key], size)]
+        told.append({"type": f"response.{name}.done", **at, key: item[key]})
+    added = {"type": "response.output_item.added", "output_index": index, "item": bare}
+    return [added, *told, {"type": "response.output_item.done", "output_index": index, "item": item}]
+
+
+def same_as_at_once(body: Body, data: bytes, *, finish: str | None = None) -> list[Event]:
+    events, reply = read(WIRE, data)
+    whole = WIRE.parse_reply(body)
+    assert content_of(reply) == content_of(whole)
+    assert (reply.finish, reply.usage, reply.id, reply.model, reply.created) == (
+        finish or whole.finish,
+        whole.usage,
+        whole.id,
+        whole.model,
+        whole.created,
+    )
+    assert len({call.id for call in reply.calls}) == len(reply.calls)
+    return events
+
+
+def texts(events: list[Event]) -> list[str]:
+    return [event.text for event in events if isinstance(event, TextDelta)]
+
+
+def inputs(events: list[Event]) -> str:
+    return "".join(event.text for event in events if isinstance(event, InputDelta))
+
+
+def begun(events: list[Event]) -> list[str]:
+    """The ids of calls in the order in which they begin."""
+    return [event.block.id for event in events if isinstance(event, Start) and isinstance(event.block, ToolCall)]
+
+
+def only(told: list[Body], *kinds: str) -> list[Body]:
+    return [one for one in told if one["type"].removeprefix("response.") in kinds]
+
+
+def without(told: list[Body], *words: str) -> list[Body]:
+    return [one for one in told if not any(word in one["type"] for word in words)]

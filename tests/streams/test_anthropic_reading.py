@@ -1,0 +1,460 @@
+"""Streams of Anthropic: how its servers, and those that speak like them, tell a message."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from segue.canonical.blocks import Native, Opaque, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.request import Usage
+from segue.errors import RemoteProtocolError
+from segue.wire.anthropic import ANTHROPIC
+from segue.wire.events import (
+    End,
+    Failed,
+    Finished,
+    InputDelta,
+    Opened,
+    Start,
+    TextDelta,
+    ThinkingDelta,
+    UsageTold,
+    Whole,
+)
+from tests.conversations.build import text, thinking, use
+from tests.conversations.replies import anthropic_reply
+
+from .anthropic_events import (
+    CITATION,
+    ERROR,
+    RECORDED,
+    START,
+    STOP,
+    begin,
+    begin_call,
+    begin_text,
+    delta,
+    end,
+    only_call,
+    put,
+    say,
+    served,
+    spoken,
+    stop,
+    told,
+)
+from .reading import (
+    bare,
+    read,
+    splits,
+    sse,
+    taken,
+    tell_each_block,
+)
+from .spoiling import mutants, read_or_refuse
+from .writing import written
+
+
+def test_a_recorded_stream_is_the_reply_that_would_have_come_at_once() -> None:
+    events, reply = told(*RECORDED)
+    body = {
+        **START["message"],
+        "content": [
+            thinking("Let me see. 🌍"),
+            {"type": "text", "text": "Reading it… é", "citations": [CITATION]},
+            {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "sky"}},
+            {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
+            use("toolu_1", "read_file", {"path": "ä\n", "n": [1]}),
+        ],
+        "stop_reason": "tool_use",
+        "usage": {"input_tokens": 12, "cache_read_input_tokens": 4, "output_tokens": 7},
+    }
+    assert reply.native == Native("anthropic", body)
+    assert bare(reply) == bare(ANTHROPIC.parse_reply(body))
+    assert [type(event) for event in events if not isinstance(event, InputDelta)] == [
+        *(Opened, Start, ThinkingDelta, ThinkingDelta, End, Start, TextDelta, TextDelta, End),
+        *(Whole, Whole, Start, End, UsageTold, Finished),
+    ]
+
+
+@pytest.mark.parametrize("pieces", list(splits(served(*RECORDED))))
+def test_any_split_gives_the_same_events(pieces: list[bytes]) -> None:
+    assert read(ANTHROPIC, pieces) == read(ANTHROPIC, served(*RECORDED))
+
+
+def test_a_call_is_known_by_its_canonical_id_from_the_first_moment() -> None:
+    parser = ANTHROPIC.open_stream("turn-7")
+    parser.feed(served(START, begin_call(0)))
+    start = parser.events()[-1]
+    assert isinstance(start, Start)
+    assert isinstance(start.block, ToolCall)
+    assert (start.block.name, start.block.kind) == ("read_file", "function")
+    assert start.block.origin.raw_id == "toolu_1"
+    parser.feed(served(put(0, "{}"), stop(0), end("tool_use"), STOP))
+    assert only_call(parser.close()).id == start.block.id
+    assert only_call(read(ANTHROPIC, served(START, begin_call(0), stop(0), STOP))[1]).id == start.block.id
+
+
+def test_words_are_told_as_they_come() -> None:
+    parser = ANTHROPIC.open_stream("turn-7")
+    parser.feed(served(START, begin_text(0)))
+    parser.events()
+    parser.feed(served(say(0, "Hel")))
+    assert parser.events() == [TextDelta(0, "Hel")]
+
+
+@pytest.mark.parametrize(
+    "pieces", [["", '{"path": "a"}'], list('{"path": "a"}'), ['{"path":', "", ' "a"}'], [" ", '{"path": "a"}', " \n"]]
+)
+def test_input_in_odd_pieces(pieces: list[str]) -> None:
+    reply = spoken(begin_call(0), *[put(0, piece) for piece in pieces], stop(0), end("tool_use"), STOP)
+    assert only_call(reply).arguments == {"path": "a"}
+    assert only_call(reply).arguments_text is None
+
+
+@pytest.mark.parametrize("pieces", [[], [""], ["{}"], ["{", "}"]])
+def test_no_input_means_no_arguments(pieces: list[str]) -> None:
+    reply = spoken(begin_call(0), *[put(0, piece) for piece in pieces], stop(0), end("tool_use"), STOP)
+    assert only_call(reply).arguments == {}
+    assert not only_call(reply).broken
+
+
+@pytest.mark.parametrize("given", [{"path": "a"}, '{"path": "a"}'])
+@pytest.mark.parametrize("pieces", [[], [""], ["{}"], ['{"path": "a"}'], list('{"path": "a"}')])
+def test_the_whole_input_in_the_first_event_with_or_without_deltas_after_it(given: Any, pieces: list[str]) -> None:
+    later = [put(0, piece) for piece in pieces]
+    reply = spoken(begin_call(0, given=given), *later, stop(0), end("tool_use"), STOP)
+    assert only_call(reply).arguments == {"path": "a"}
+
+
+def test_deltas_win_over_input_in_the_first_event() -> None:
+    reply = spoken(begin_call(0, given={"path": ""}), put(0, '{"path": "b"}'), stop(0), end("tool_use"), STOP)
+    assert only_call(reply).arguments == {"path": "b"}
+
+
+def test_an_empty_object_first_and_then_the_real_input() -> None:
+    reply = spoken(begin_call(0), put(0, "{}"), put(0, '{"path": '), put(0, '"b"}'), stop(0), end("tool_use"), STOP)
+    assert only_call(reply).arguments == {"path": "b"}
+
+
+def test_missing_block_stops() -> None:
+    reply = spoken(begin_text(0), say(0, "Hm."), begin_call(1), put(1, '{"path": "a"}'), end("tool_use"), STOP)
+    assert reply.text == "Hm."
+    assert only_call(reply).arguments == {"path": "a"}
+    assert reply.finish == "tool_calls"
+
+
+def test_a_missing_message_stop() -> None:
+    reply = spoken(begin_text(0), say(0, "Hm."), stop(0), end())
+    assert (reply.text, reply.finish, reply.cause) == ("Hm.", "stop", "end_turn")
+
+
+@pytest.mark.parametrize(("block", "finish"), [(begin_text(0), "stop"), (begin_call(0), "tool_calls")])
+def test_a_missing_message_delta(block: Any, finish: str) -> None:
+    assert spoken(block, stop(0), STOP).finish == finish
+
+
+def test_a_missing_message_start() -> None:
+    _, reply = told(begin_text(0), say(0, "Hm."), stop(0), end(), STOP)
+    assert (reply.text, reply.id, reply.finish) == ("Hm.", None, "stop")
+
+
+def test_missing_block_starts_of_words_and_reasoning() -> None:
+    reply = spoken(delta(0, "thinking_delta", thinking="Hm."), say(1, "He"), say(1, "llo"), stop(1), end(), STOP)
+    assert [type(block) for block in reply.blocks] == [Thinking, Text]
+    assert (reply.thinking, reply.text) == ("Hm.", "Hello")
+
+
+def test_several_blocks_open_at_once_by_index() -> None:
+    pieces = [put(1, '{"path": '), put(0, '{"path": '), say(2, "Bo"), put(0, '"a"}'), say(2, "th."), put(1, '"b"}')]
+    begun = [begin_call(0, "toolu_a"), begin_call(1, "toolu_b"), begin_text(2)]
+    reply = spoken(*begun, *pieces, stop(1), stop(2), stop(0), end("tool_use"), STOP)
+    assert [call.arguments for call in reply.calls] == [{"path": "a"}, {"path": "b"}]
+    assert [call.origin.raw_id for call in reply.calls] == ["toolu_a", "toolu_b"]
+    assert reply.text == "Both."
+
+
+def test_indexes_out_of_order() -> None:
+    reply = spoken(begin_call(5), put(5, '{"path": "a"}'), stop(5), begin_text(2), say(2, "Hm."), stop(2), end(), STOP)
+    assert [type(block) for block in reply.blocks] == [ToolCall, Text]
+
+
+def test_missing_indexes() -> None:
+    payloads = [begin_text(None), say(None, "Hm."), stop(None), begin_call(None, "toolu_a")]
+    payloads += [put(None, '{"path": '), put(None, '"a"}'), stop(None), begin_call(None, "toolu_b"), stop(None)]
+    reply = spoken(*payloads, end("tool_use"), STOP)
+    assert reply.text == "Hm."
+    assert [call.arguments for call in reply.calls] == [{"path": "a"}, {}]
+
+
+def test_the_same_index_for_every_block() -> None:
+    payloads = [begin_text(0), say(0, "Hm."), begin_call(0, "toolu_a"), put(0, '{"path": "a"}')]
+    reply = spoken(*payloads, begin_call(0, "toolu_b"), put(0, '{"path": "b"}'), end("tool_use"), STOP)
+    assert [call.arguments for call in reply.calls] == [{"path": "a"}, {"path": "b"}]
+
+
+def test_input_for_no_call_is_not_given_to_another() -> None:
+    ended = [begin_call(0, "toolu_a"), put(0, '{"path": "a"}'), stop(0), begin_call(1, "toolu_b")]
+    for payloads in ([put(0, "{}x")], [*ended, put(0, '{"path": "b"}')]):
+        with pytest.raises(RemoteProtocolError, match="not begun or has ended"):
+            read(ANTHROPIC, served(START, *payloads))
+
+
+@pytest.mark.parametrize("index", [0, 1, None])
+def test_words_after_a_call(index: int | None) -> None:
+    """Whatever index they are told under, with a beginning of their own or without."""
+    reply = spoken(begin_call(0), put(0, '{"path": "a"}'), stop(0), say(index, "And"), say(index, " so."), end(), STOP)
+    assert [type(block) for block in reply.blocks] == [ToolCall, Text]
+    assert (reply.text, only_call(reply).arguments) == ("And so.", {"path": "a"})
+
+
+def test_words_under_the_index_of_an_open_call() -> None:
+    payloads = [begin_call(0), put(0, '{"path": '), say(0, "And"), put(0, '"a"}'), say(0, " so."), stop(0)]
+    reply = spoken(*payloads, end("tool_use"), STOP)
+    assert (reply.text, only_call(reply).arguments) == ("And so.", {"path": "a"})
+
+
+def test_pings_and_unknown_events_say_nothing() -> None:
+    beside = [{"type": "ping"}, {"type": "vault_opened", "x": 1}, {"type": "ping", "cost": "0"}]
+    assert spoken(*beside, begin_text(0), *beside, say(0, "Hm."), *beside, stop(0), end(), STOP, *beside).text == "Hm."
+
+
+def test_an_error_before_the_reply() -> None:
+    with pytest.raises(RemoteProtocolError) as caught:
+        read(ANTHROPIC, served(ERROR))
+    assert (caught.value.status, caught.value.kind, caught.value.message) == (529, "overloaded_error", "Overloaded")
+
+
+@pytest.mark.parametrize("error", [ERROR, {**ERROR, "type": None}, {"type": "error", "error": "Overloaded"}])
+def test_an_error_inside_the_reply(error: Any) -> None:
+    payloads = [START, begin_text(0), say(0, "Hm."), stop(0), begin_call(1), put(1, '{"path": "a')]
+    events, reply = read(ANTHROPIC, served(*payloads) + b"data: " + json.dumps(error).encode() + b"\n\n")
+    tell_each_block(events, reply)
+    assert isinstance(events[-1], Failed)
+    assert events[-1].error.message == "Overloaded"
+    assert (reply.text, reply.finish, reply.cause) == ("Hm.", "error", "Overloaded")
+    assert only_call(reply).broken
+    assert only_call(reply).arguments_text == '{"path": "a'
+
+
+@pytest.mark.parametrize("pieces", [[], [""], ['{"path": "a'], ["{"]])
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_call_that_the_length_limit_cut_off_is_broken(pieces: list[str], stopped: bool) -> None:
+    payloads = [begin_call(0), *[put(0, piece) for piece in pieces], *([stop(0)] if stopped else [])]
+    call = only_call(spoken(*payloads, end("max_tokens"), STOP))
+    assert (call.broken, call.arguments, call.arguments_text) == (True, None, "".join(pieces))
+
+
+def test_only_the_last_call_can_be_cut_off_by_the_length_limit() -> None:
+    payloads = [begin_call(0, "toolu_a"), stop(0), begin_call(1, "toolu_b"), put(1, '{"a": 1}'), stop(1)]
+    assert [call.broken for call in spoken(*payloads, end("max_tokens"), STOP).calls] == [False, False]
+
+
+@pytest.mark.parametrize("at", range(2, len(RECORDED) - 1))
+def test_a_stream_that_ends_early_keeps_what_arrived(at: int) -> None:
+    events, reply = read(ANTHROPIC, served(*RECORDED[:at]))
+    tell_each_block(events, reply)
+    whole = read(ANTHROPIC, served(*RECORDED))[1]
+    assert whole.text.startswith(reply.text)
+    # Only what says how it ended is an end.
+    assert (reply.finish == "error") is (at < len(RECORDED) - 1)
+    for call in reply.calls:
+        ended = call.arguments in ({"query": "sky"}, {"path": "ä\n", "n": [1]})
+        assert call.broken is not ended
+
+
+def test_reasoning_that_is_redacted_comes_whole() -> None:
+    events, reply = told(START, begin(0, type="redacted_thinking", data="c2VhbGVk"), stop(0), end(), STOP)
+    assert [type(event) for event in events] == [Opened, Start, End, UsageTold, Finished]
+    assert isinstance(reply.blocks[0], Thinking)
+    assert reply.blocks[0].sealed == "c2VhbGVk"
+
+
+def test_reasoning_that_is_not_shown_has_a_signature_only() -> None:
+    block = spoken(
+        begin(0, type="thinking", thinking="", signature=""),
+        delta(0, "signature_delta", signature="c2ln"),
+        stop(0),
+        end(),
+        STOP,
+    ).blocks[0]
+    assert isinstance(block, Thinking)
+    assert (block.text, block.signature) == ("", "c2ln")
+
+
+def test_citations_grow() -> None:
+    cited = [delta(0, "citations_delta", citation={**CITATION, "end_char_index": at}) for at in (1, 2)]
+    block = spoken(begin(0, type="text", text="", citations=None), say(0, "Sky."), *cited, stop(0), end(), STOP).blocks[
+        0
+    ]
+    assert block.native is not None
+    assert [citation["end_char_index"] for citation in block.native.fragment["citations"]] == [1, 2]
+
+
+def test_what_the_provider_ran_is_told_whole() -> None:
+    found = {"type": "web_search_result", "title": "Sky", "url": "https://a.example", "encrypted_content": "c2k="}
+    blocks = [
+        begin(0, type="server_tool_use", id="srvtoolu_1", name="web_search", input={}),
+        put(0, '{"query": "sky"}'),
+        stop(0),
+        begin(1, type="web_search_tool_result", tool_use_id="srvtoolu_1", content=[found]),
+        stop(1),
+        begin(2, type="mcp_tool_use", id="mcptoolu_1", name="echo", server_name="s", input={"a": 1}),
+        stop(2),
+    ]
+    events, reply = told(START, *blocks, end("pause_turn"), STOP)
+    assert [type(event) for event in events[1:-2]] == [Whole, Whole, Whole]
+    search, results, echo = reply.blocks
+    assert isinstance(search, ToolCall)
+    assert isinstance(results, ToolResponse)
+    assert isinstance(echo, ToolCall)
+    assert (search.kind, search.arguments) == ("hosted", {"query": "sky"})
+    assert results.hosted
+    assert (echo.name, echo.arguments) == ("s.echo", {"a": 1})
+    assert reply.finish == "pause"
+
+
+def test_a_compaction() -> None:
+    payloads = [
+        begin(0, type="compaction", content=None),
+        delta(0, "compaction_delta", content="So far: sky."),
+        stop(0),
+    ]
+    events, reply = told(START, *payloads, end("compaction"), STOP)
+    assert isinstance(events[1], Whole)
+    assert reply.blocks[0].native is not None
+    assert reply.blocks[0].native.fragment == {"type": "compaction", "content": "So far: sky."}
+    assert reply.finish == "pause"
+
+
+def test_a_stop_sequence() -> None:
+    events, reply = told(START, begin_text(0), say(0, "Hm."), stop(0), end("stop_sequence", "###"), STOP)
+    assert (reply.finish, reply.stop_sequence) == ("stop", "###")
+    assert events[-1] == Finished("stop", "stop_sequence", "###")
+
+
+@pytest.mark.parametrize("reason", [[], {}, 3, ["max_tokens"]])
+def test_a_stop_reason_that_is_none(reason: Any) -> None:
+    assert spoken(begin_call(0), end(reason), STOP).finish == "tool_calls"
+    assert ANTHROPIC.parse_reply({**anthropic_reply(), "stop_reason": reason}).finish == "stop"
+
+
+def test_usage_is_put_together_from_beginning_and_end() -> None:
+    events, reply = told(START, begin_text(0), stop(0), end(cache_read_input_tokens=None), STOP)
+    used = Usage(input=15, output=7, cache_read=4)
+    assert reply.usage == used
+    assert [event for event in events if isinstance(event, UsageTold)] == [UsageTold(used)]
+    reply = spoken(end(input_tokens=20, cache_read_input_tokens=0, output_tokens_details={"thinking_tokens": 3}), STOP)
+    assert reply.usage == Usage(input=20, output=7, reasoning=3)
+
+
+def test_a_message_at_once_instead_of_a_stream() -> None:
+    body = anthropic_reply(thinking("Hm."), text("Hello."), use("toolu_1", "read_file", {"path": "a"}))
+    events, reply = read(ANTHROPIC, json.dumps(body, indent=1).encode())
+    tell_each_block(events, reply)
+    assert bare(reply) == bare(ANTHROPIC.parse_reply(body))
+    assert only_call(reply).id == only_call(spoken(begin_call(0), stop(0), STOP)).id
+
+
+def test_an_error_body_at_once_instead_of_a_stream() -> None:
+    with pytest.raises(RemoteProtocolError, match="overloaded_error: Overloaded"):
+        read(ANTHROPIC, json.dumps(ERROR).encode())
+
+
+def test_events_without_names() -> None:
+    assert read(ANTHROPIC, served(*RECORDED, named=False)) == read(ANTHROPIC, served(*RECORDED))
+
+
+def test_payloads_without_types_under_names() -> None:
+    named = [
+        f"event: {payload['type']}\ndata: {json.dumps({**payload, 'type': None})}\n\n".encode() for payload in RECORDED
+    ]
+    assert read(ANTHROPIC, named) == read(ANTHROPIC, served(*RECORDED))
+
+
+def test_payloads_that_somebody_decoded() -> None:
+    assert taken(ANTHROPIC, RECORDED) == read(ANTHROPIC, served(*RECORDED))
+
+
+def test_a_payload_is_not_changed_by_being_read() -> None:
+    payloads = json.loads(json.dumps(RECORDED))
+    taken(ANTHROPIC, payloads)
+    assert payloads == RECORDED
+
+
+def test_deltas_of_unknown_types_are_kept_at_home() -> None:
+    payloads = [begin(0, type="melody", key="C"), delta(0, "note_delta", notes=["c"], score="do "), stop(0)]
+    payloads[2:2] = [delta(0, "note_delta", notes=["d"], score="re", beat=[1])]
+    events, reply = told(START, *payloads, end(), STOP)
+    kept = {"type": "melody", "key": "C", "notes": ["c", "d"], "score": "do re", "beat": [1]}
+    assert isinstance(reply.blocks[0], Opaque)
+    assert reply.blocks[0].native == Native("anthropic", kept)
+    data = written(ANTHROPIC, events)
+    assert read(ANTHROPIC, data)[1].blocks == reply.blocks
+
+
+def test_what_is_said_around_the_reply_is_kept() -> None:
+    said = {**end(), "context_management": {"applied_edits": [{"type": "x"}]}}
+    said["delta"] = {**said["delta"], "container": {"id": "c_1", "expires_at": "2026-01-01T00:00:00Z"}}
+    events, reply = told(START, begin_text(0), say(0, "Hm."), stop(0), said, {**STOP, "metrics": {"ms": 3}})
+    assert reply.native is not None
+    assert {"context_management", "container", "metrics"} <= reply.native.fragment.keys()
+    again = read(ANTHROPIC, written(ANTHROPIC, events))[1]
+    assert (bare(again), again.native) == (bare(reply), reply.native)
+
+
+def test_content_in_the_first_event() -> None:
+    start = {**START, "message": {**START["message"], "content": [text("He"), use("toolu_1", "f", {"a": 1})]}}
+    _, reply = told(start, say(0, "llo"), stop(0), end("tool_use"), STOP)
+    assert (reply.text, only_call(reply).arguments) == ("Hello", {"a": 1})
+
+
+def test_words_in_the_first_event_of_a_block() -> None:
+    assert spoken(begin(0, **text("He")), say(0, "llo"), stop(0), end(), STOP).text == "Hello"
+
+
+def test_the_mark_that_ends_streams_of_other_apis_is_an_end() -> None:
+    _, reply = read(ANTHROPIC, served(START, begin_text(0), say(0, "Hm.")) + b"data: [DONE]\n\n")
+    assert (reply.text, reply.finish) == ("Hm.", "stop")
+
+
+def test_half_a_character_in_each_of_two_deltas() -> None:
+    data = served(START, begin_text(0)) + b"".join(
+        b'data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"%b"}}\n\n' % half
+        for half in (rb"a\ud83c", rb"\udf0db")
+    )
+    assert read(ANTHROPIC, data + served(stop(0), end(), STOP))[1].text == "a🌍b"
+
+
+@pytest.mark.parametrize("seed", range(400))
+def test_mutated_streams_give_a_value_or_a_remote_error(seed: int) -> None:
+    payloads = mutants(RECORDED, seed)
+
+    found = read_or_refuse(ANTHROPIC, sse(*payloads))
+    if found is not None:
+        tell_each_block(*found)
+        written(ANTHROPIC, found[0])
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=200, deadline=None)
+def test_random_bytes_give_a_value_or_a_remote_error(data: bytes) -> None:
+    read_or_refuse(ANTHROPIC, data)
+    read_or_refuse(ANTHROPIC, served(START, begin_call(0)) + data)
+    read_or_refuse(ANTHROPIC, served(START, begin_text(0)) + b"data: " + data + b"\n\n")
+
+
+def test_the_cost_of_a_call_in_a_hundred_thousand_pieces_is_linear() -> None:
+    """With joining at each piece this would take minutes."""
+    parser = ANTHROPIC.open_stream("turn-7")
+    parser.feed(served(START, begin_call(0), put(0, '{"a": "')))
+    piece = served(put(0, "x" * 50), delta(0, "odd_delta", more="y" * 50)) * 100
+    for _ in range(1000):
+        parser.feed(piece)
+        parser.events()
+    parser.feed(served(put(0, '"}'), stop(0), end("tool_use"), STOP))
+    assert len(only_call(parser.close()).arguments["a"]) == 5_000_000

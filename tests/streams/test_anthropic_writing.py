@@ -1,0 +1,403 @@
+"""Streams of Anthropic that segue writes: its own client reads back what was said."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from segue.canonical.blocks import Media, Opaque, Origin, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.request import Reply, Usage
+from segue.models import identify
+from segue.render.report import Report
+from segue.wire.anthropic import ANTHROPIC
+from segue.wire.base import ApiError, Projection
+from segue.wire.events import (
+    End,
+    Failed,
+    Finished,
+    InputDelta,
+    Opened,
+    Start,
+    TextDelta,
+    events_of,
+)
+from segue.wire.idmap import IdMap
+from segue.wire.names import NameMap
+from tests.conversations.build import text, thinking, use
+from tests.conversations.replies import anthropic_reply
+from tests.vendors.server import Canned, canned
+from tests.wire.carrying import told as told_at_once
+
+from .anthropic_events import (
+    CITATION,
+    RECORDED,
+    START,
+    STOP,
+    begin,
+    begin_call,
+    begin_text,
+    delta,
+    end,
+    only_call,
+    put,
+    say,
+    served,
+    stop,
+    told,
+)
+from .reading import (
+    bare,
+    read,
+    tell_each_block,
+)
+from .writing import AT_ONCE, CALL, FREE, from_abroad, json_values, live, written
+
+SAMPLES = Path(__file__).parent.parent / "catalog" / "samples" / "anthropic"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def server() -> Iterator[None]:
+    with canned([]) as made:
+        _SERVER.append(made)
+        yield
+        _SERVER.clear()
+
+
+_SERVER: list[Canned] = []
+ASKED: dict[str, Any] = {
+    "model": "claude-opus-4-6",
+    "max_tokens": 100,
+    "messages": [{"role": "user", "content": "Go."}],
+}
+
+
+def sdk(data: bytes, *, beta: bool = False) -> list[Any]:
+    """The events that the vendor's client fires, and at the end the message that it put together."""
+    (server,) = _SERVER
+    server.answers = [data]
+    client = anthropic.Anthropic(api_key="none", base_url=server.url, max_retries=0, timeout=10)
+    with client, (client.beta if beta else client).messages.stream(**ASKED) as stream:
+        fired: list[Any] = list(stream)
+        return [*fired, stream.get_final_message()]
+
+
+def contents(message: Any) -> list[dict[str, Any]]:
+    """The blocks of a message as the client has them, without what says nothing."""
+    blocks = [block.to_dict() for block in message.content]
+    return [{key: value for key, value in block.items() if key != "parsed_output"} for block in blocks]
+
+
+def same_to_the_client(body: dict[str, Any], *, beta: bool = False) -> None:
+    """A body in the wire's own stream: read back by segue it is the same reply, and by the vendor's client too."""
+    reply = read(ANTHROPIC, json.dumps(body).encode())[1]
+    for step in (1, AT_ONCE):
+        data = written(ANTHROPIC, events_of(reply), step=step)
+        events, again = read(ANTHROPIC, data)
+        tell_each_block(events, again)
+        assert again == reply
+    message = sdk(data, beta=beta)[-1]
+    assert contents(message) == body["content"]
+    assert (message.id, message.model) == (body["id"], body["model"])
+    assert (message.stop_reason, message.stop_sequence) == (body["stop_reason"], body["stop_sequence"])
+    used = message.usage.to_dict()
+    assert {key: used[key] for key in body["usage"]} == body["usage"]
+
+
+BODIES: dict[str, dict[str, Any]] = {
+    "text": anthropic_reply(text('Hello. \n"\\ é🌍')),
+    "nothing": anthropic_reply(),
+    "call": anthropic_reply(text("Reading."), use("toolu_1", "read_file", {"path": "a"})),
+    "no arguments": anthropic_reply(use("toolu_1", "now", {})),
+    "two calls": anthropic_reply(use("toolu_1", "f", {"a": [1, {"b": None}]}), use("toolu_2", "f", {"a": "ü"})),
+    "text after a call": anthropic_reply(use("toolu_1", "f", {"a": 1}), text("And so.")),
+    "caller": anthropic_reply(
+        use("toolu_1", "f", {"a": 1}, caller={"type": "code_execution_20250825", "tool_id": "srvtoolu_1"})
+    ),
+    "thinking": anthropic_reply(thinking("Hm.\nHm."), text("So."), stop="end_turn"),
+    "thinking not shown": anthropic_reply(thinking(""), text("So.")),
+    "redacted": anthropic_reply({"type": "redacted_thinking", "data": "c2VhbGVk"}, text("So.")),
+    "citations": anthropic_reply({"type": "text", "text": "Sky.", "citations": [CITATION, CITATION]}),
+    "citations none": anthropic_reply({"type": "text", "text": "Sky.", "citations": None}),
+    "length": anthropic_reply(text("Hello"), stop="max_tokens"),
+    "refusal": anthropic_reply(text("No."), stop="refusal"),
+    "pause": anthropic_reply(
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "sky"}},
+        stop="pause_turn",
+    ),
+    "stop sequence": {**anthropic_reply(text("Hm."), stop="stop_sequence"), "stop_sequence": "###"},
+    "usage": {
+        **anthropic_reply(text("Hm.")),
+        "usage": {
+            "input_tokens": 3,
+            "output_tokens": 5,
+            "cache_creation_input_tokens": 7,
+            "cache_read_input_tokens": 9,
+            "cache_creation": {"ephemeral_5m_input_tokens": 7, "ephemeral_1h_input_tokens": 0},
+            "service_tier": "standard",
+            "server_tool_use": {"web_search_requests": 1, "web_fetch_requests": 0},
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_the_vendors_client_reads_the_same_reply(name: str) -> None:
+    same_to_the_client(BODIES[name])
+
+
+def test_a_compaction_goes_home() -> None:
+    compaction = {"type": "compaction", "content": "So far: sky.", "encrypted_content": "c2k="}
+    same_to_the_client(anthropic_reply(compaction, text("Hm.")), beta=True)
+
+
+def sampled() -> Iterator[Any]:
+    for path in sorted(SAMPLES.glob("*.json")):
+        for sample in json.loads(path.read_text()):
+            kind = sample["payload"].get("type", "")
+            on_messages = kind.endswith(("tool_use", "_tool_result")) and not kind.startswith(("agent.", "user."))
+            if sample["boundary"] == "response" and on_messages:
+                yield pytest.param(sample["payload"], id=f"{path.stem}-{sample['case']}")
+
+
+@pytest.mark.parametrize("block", list(sampled()))
+def test_every_catalogued_block_of_a_reply(block: dict[str, Any]) -> None:
+    same_to_the_client(anthropic_reply(text("Hm."), block, stop="end_turn"), beta=True)
+
+
+def test_there_are_catalogued_blocks() -> None:
+    assert len(list(sampled())) > 15
+
+
+def test_the_client_fires_what_happened() -> None:
+    data = written(ANTHROPIC, read(ANTHROPIC, served(*RECORDED))[0])
+    fired = [event.type for event in sdk(data)[:-1]]
+    assert [kind for kind in fired if kind not in ("content_block_delta", "input_json")] == [
+        "message_start",
+        *("content_block_start", "thinking", "thinking", "signature", "content_block_stop"),
+        *("content_block_start", "text", "text", "citation", "content_block_stop"),
+        *("content_block_start", "content_block_stop"),
+        *("content_block_start", "content_block_stop"),
+        *("content_block_start", "content_block_stop"),
+        *("message_delta", "message_stop"),
+    ]
+
+
+def test_a_stream_passed_on_while_it_comes_is_the_stream() -> None:
+    out = live(ANTHROPIC, ANTHROPIC, served(*RECORDED))
+    assert read(ANTHROPIC, out)[1] == read(ANTHROPIC, served(*RECORDED))[1]
+    first, last = sdk(out)[0].message, sdk(out)[-1]
+    # What was not known at the beginning is not said there.
+    assert (first.usage.input_tokens, first.usage.output_tokens, first.stop_reason) == (11, 1, None)
+    assert (last.usage.input_tokens, last.usage.output_tokens, last.stop_reason) == (12, 7, "tool_use")
+
+
+def test_the_asynchronous_client_reads_the_same() -> None:
+    (server,) = _SERVER
+    data = written(ANTHROPIC, read(ANTHROPIC, served(*RECORDED))[0])
+    server.answers = [data]
+
+    async def ask() -> Any:
+        async with (
+            anthropic.AsyncAnthropic(api_key="none", base_url=server.url, max_retries=0) as client,
+            client.messages.stream(**ASKED) as stream,
+        ):
+            return await stream.get_final_message()
+
+    assert contents(asyncio.run(ask())) == contents(sdk(data)[-1])
+
+
+def test_a_reply_from_abroad() -> None:
+    report = Report(target=ANTHROPIC.name)
+    data = written(ANTHROPIC, from_abroad(Text("Hm."), CALL, finish="tool_calls"), report)
+    message = sdk(data)[-1]
+    assert message.id.startswith("msg_")
+    assert message.model == "gpt-4.1"
+    (said, used) = contents(message)
+    assert said == {"type": "text", "text": "Hm."}
+    assert used == {"type": "tool_use", "id": used["id"], "name": "read_file", "input": {"path": "a"}}
+    assert used["id"].startswith("toolu_")
+    assert (message.stop_reason, message.usage.input_tokens, message.usage.output_tokens) == ("tool_use", 7, 7)
+    assert not report.findings
+
+
+def test_what_a_client_cant_be_told_is_left_out_as_of_a_whole_reply() -> None:
+    blocks = (
+        Thinking("Hm.", origin=Origin("deepseek")),
+        Text(""),
+        ToolCall("web_search", {}, "hist_tool_2", kind="hosted", origin=Origin("openai")),
+        ToolResponse("hist_tool_2", "web_search", (Text("sky"),), hosted=True, origin=Origin("openai")),
+        Media("image", url="https://a.example/b.png"),
+        Opaque("melody", text="do re"),
+        CALL,
+    )
+    events = from_abroad(*blocks, finish="tool_calls")
+    report = Report(target=ANTHROPIC.name)
+    data = written(ANTHROPIC, events, report)
+    whole, expected = told_at_once(Reply(blocks, "tool_calls", Usage(11, 7, 4)), ANTHROPIC)
+    assert [finding.message for finding in report.findings] == [finding.message for finding in expected.findings]
+    said = contents(sdk(data)[-1])
+    for block in [*said, *whole["content"]]:
+        block.pop("id", None)
+    assert said == whole["content"]
+
+
+def test_keys_that_blocks_do_not_have_are_named_as_of_a_whole_reply() -> None:
+    body = anthropic_reply({**text("Hm."), "mood": "blue"}, use("toolu_1", "f", {"a": 1}, mood="red"))
+    reply = read(ANTHROPIC, json.dumps(body).encode())[1]
+    report = Report(target=ANTHROPIC.name)
+    data = written(ANTHROPIC, events_of(reply), report)
+    _, expected = told_at_once(reply, ANTHROPIC)
+    assert [finding.message for finding in report.findings] == [finding.message for finding in expected.findings]
+    assert len(report.findings) == 2
+    assert b"mood" not in data
+
+
+def test_blocks_that_came_at_once_follow_one_another() -> None:
+    first, second = (msgspec.structs.replace(CALL, id=f"hist_tool_{at}") for at in "ab")
+    bare_call = [msgspec.structs.replace(call, arguments={}) for call in (first, second)]
+    events = [
+        Opened(None, "m"),
+        *(Start(0, bare_call[0]), Start(1, bare_call[1]), InputDelta(1, '{"path":'), InputDelta(0, '{"path"')),
+        *(InputDelta(1, '"a"}'), End(1, second), InputDelta(0, ':"a"}'), End(0, first)),
+        Finished("tool_calls"),
+    ]
+    for step in (1, AT_ONCE):
+        message = sdk(written(ANTHROPIC, events, step=step))[-1]
+        assert [block.input for block in message.content] == [{"path": "a"}, {"path": "a"}]
+
+
+@pytest.mark.parametrize(
+    ("call", "pieces", "expected"),
+    [
+        (FREE, ['a "quo', 'ted"\nline'], {"input": 'a "quoted"\nline'}),
+        (FREE, [], {"input": ""}),
+        (msgspec.structs.replace(CALL, arguments=[1, 2]), ["[1, ", "2]"], {"value": [1, 2]}),
+        (msgspec.structs.replace(CALL, arguments=None, arguments_text="oops"), ["oo", "ps"], {"_raw": "oops"}),
+        (msgspec.structs.replace(CALL, arguments={}), [], {}),
+        (CALL, ["\n ", '{"path": ', '"a"}'], {"path": "a"}),
+    ],
+)
+def test_arguments_are_an_object(call: ToolCall, pieces: list[str], expected: Any) -> None:
+    begun = msgspec.structs.replace(call, arguments={}, arguments_text=None)
+    told = [InputDelta(0, piece) for piece in pieces]
+    report = Report(target=ANTHROPIC.name)
+    data = written(ANTHROPIC, [Opened(), Start(0, begun), *told, End(0, call), Finished("tool_calls")], report)
+    assert sdk(data)[-1].content[0].input == expected
+    assert bool(report.of("argument")) is ("path" not in expected and expected != {})
+
+
+@pytest.mark.parametrize("pieces", [[], ['{"path": "a'], ['{"a": 1, "pa']])
+@pytest.mark.parametrize("finish", ["length", "tool_calls", "error"])
+def test_a_broken_call_ends_as_the_length_limit_leaves_it(pieces: list[str], finish: Any) -> None:
+    broken = msgspec.structs.replace(CALL, arguments=None, arguments_text="".join(pieces), broken=True)
+    begun = msgspec.structs.replace(CALL, arguments={})
+    told = [InputDelta(0, piece) for piece in pieces]
+    data = written(ANTHROPIC, [Opened(), Start(0, begun), *told, End(0, broken), Finished(finish)])
+    message = sdk(data)[-1]
+    assert message.stop_reason == "max_tokens"
+    assert read(ANTHROPIC, data)[1].calls[0].broken
+    assert read(ANTHROPIC, data)[1].calls[0].arguments_text == "".join(pieces)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (ApiError(529, "Overloaded", kind="overloaded_error"), "overloaded_error"),
+        (ApiError(429, "Slow down."), "rate_limit_error"),
+        (ApiError(0, "the stream ended before the reply did", kind="stream_ended"), "api_error"),
+    ],
+)
+def test_a_failure_is_an_error_event_and_no_end(error: ApiError, kind: str) -> None:
+    events = [Opened(), Start(0, Text("")), TextDelta(0, "Hm."), End(0, Text("Hm.")), Failed(error)]
+    data = written(ANTHROPIC, events)
+    assert b"message_stop" not in data
+    assert b"message_delta" not in data
+    with pytest.raises(anthropic.APIStatusError) as caught:
+        sdk(data)
+    assert caught.value.body == {"type": "error", "error": {"type": kind, "message": error.message}}
+    assert read(ANTHROPIC, data)[0][-1] == Failed(
+        ApiError({"api_error": 500}.get(kind, error.status), error.message, kind=kind)
+    )
+
+
+def test_a_stop_sequence_from_abroad() -> None:
+    data = written(ANTHROPIC, from_abroad(Text("Hm."), stop_sequence="###"))
+    message = sdk(data)[-1]
+    assert (message.stop_reason, message.stop_sequence) == ("stop_sequence", "###")
+
+
+def test_the_model_that_was_asked_where_the_reply_names_none() -> None:
+    projection = Projection(
+        IdMap(ANTHROPIC.ids(identify(None)), provider="x"), NameMap(ANTHROPIC.names(identify(None))), Report()
+    )
+    renderer = ANTHROPIC.stream_renderer(projection, "claude-haiku-4-5", None)
+    assert b'"model":"claude-haiku-4-5"' in renderer.render([Opened()])
+
+
+blocks: Any = st.one_of(
+    st.text(min_size=1, max_size=30).map(text),
+    st.text(max_size=30).map(thinking),
+    st.dictionaries(st.text(max_size=5), json_values, max_size=3).map(lambda value: use("toolu_x", "f", value)),
+)
+
+
+def in_pieces(body: dict[str, Any], chance: random.Random) -> list[Any]:
+    """A body as its server would stream it, cut anywhere."""
+
+    def cut(said: str) -> list[str]:
+        pieces: list[str] = []
+        while said:
+            size = chance.randint(1, 4)
+            pieces, said = [*pieces, said[:size]], said[size:]
+        return pieces
+
+    message = {**body, "content": [], "stop_reason": None, "usage": {"input_tokens": 11, "output_tokens": 1}}
+    payloads: list[Any] = [{"type": "message_start", "message": message}]
+    for index, block in enumerate(body["content"]):
+        kind = block["type"]
+        if kind == "tool_use":
+            spaced = json.dumps(block["input"], ensure_ascii=chance.random() < 0.5)
+            payloads += [begin(index, **{**block, "input": {}}), *[put(index, piece) for piece in cut(spaced)]]
+        elif kind == "text":
+            payloads += [begin(index, **{**block, "text": ""}), *[say(index, piece) for piece in cut(block["text"])]]
+        else:
+            payloads.append(begin(index, type="thinking", thinking="", signature=""))
+            payloads += [delta(index, "thinking_delta", thinking=piece) for piece in cut(block["thinking"])]
+            payloads.append(delta(index, "signature_delta", signature=block["signature"]))
+        payloads.append(stop(index))
+    return [*payloads, end(body["stop_reason"], **body["usage"]), STOP]
+
+
+@given(st.lists(blocks, max_size=4), st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_any_reply_in_any_pieces(content: Sequence[Any], chance: random.Random) -> None:
+    body = anthropic_reply(*content)
+    events, reply = read(ANTHROPIC, served(*in_pieces(body, chance)))
+    tell_each_block(events, reply)
+    at_once = ANTHROPIC.parse_reply(body)
+    assert bare(reply) == bare(at_once)
+    assert reply.native == at_once.native
+    assert read(ANTHROPIC, written(ANTHROPIC, events))[1] == reply
+
+
+def test_another_model_goes_on() -> None:
+    block = {"type": "fallback", "from": {"model": "claude-opus-4-6"}, "to": {"model": "claude-haiku-4-5"}}
+    events, reply = told(START, begin(0, **block), stop(0), begin_call(1), stop(1), end("tool_use"), STOP)
+    assert (reply.model, only_call(reply).origin.model) == ("claude-haiku-4-5", "claude-haiku-4-5")
+    assert sdk(written(ANTHROPIC, events), beta=True)[-1].model == "claude-haiku-4-5"
+
+
+def test_a_reply_that_ended_early_says_so_at_home() -> None:
+    _, reply = read(ANTHROPIC, served(START, begin_text(0), say(0, "Hm.")))
+    data = written(ANTHROPIC, events_of(reply))
+    assert sdk(data)[-1].stop_reason == "max_tokens"

@@ -1,0 +1,150 @@
+"""How streams of the Responses API end: well, early, with an error, or as garbage."""
+
+from __future__ import annotations
+
+import pytest
+
+from segue.errors import RemoteProtocolError
+from segue.wire.events import (
+    Failed,
+    Finished,
+)
+from segue.wire.gemini import GEMINI
+from tests.conversations.replies import responses_reply
+
+from .reading import (
+    Body,
+    read,
+    sse,
+)
+from .responses_events import (
+    EVERYTHING,
+    WIRE,
+    by_the_book,
+    function,
+    message,
+    same_as_at_once,
+    texts,
+)
+from .spoiling import garbled, refuse_random_bytes
+
+
+def test_the_sign_of_the_end_alone() -> None:
+    """Gateways that speak the Chat API elsewhere end with it, and leave the terminal event out."""
+    body = responses_reply(message("Hi"), function('{"path": "a"}'))
+    told = by_the_book(body)[:-1]
+    _, reply = read(WIRE, sse(*told) + b"data: [DONE]\n\n")
+    assert (reply.finish, reply.text, reply.calls[0].broken) == ("tool_calls", "Hi", False)
+
+
+def test_incomplete_for_want_of_room() -> None:
+    """OAI-RESP-23; the call that was cut off is broken, and never a valid one."""
+    half = function('{"path": "a', status="incomplete")
+    body = responses_reply(message("Hi"), half, status="incomplete")
+    body["incomplete_details"] = {"reason": "max_output_tokens"}
+    events, reply = read(WIRE, sse(*by_the_book(body)))
+    assert reply.finish == "length"
+    (call,) = reply.calls
+    assert (call.broken, call.arguments, call.arguments_text) == (True, None, '{"path": "a')
+    assert isinstance(events[-1], Finished)
+
+
+def test_incomplete_by_a_filter() -> None:
+    body = {**responses_reply(message("Hi"), status="incomplete"), "incomplete_details": {"reason": "content_filter"}}
+    same_as_at_once(body, sse(*by_the_book(body)), finish="filter")
+
+
+def test_a_whole_call_before_the_room_ended_stays_valid() -> None:
+    body = responses_reply(function('{"path": "a"}'), message("Hi"), status="incomplete")
+    _, reply = read(WIRE, sse(*by_the_book(body)))
+    assert [call.broken for call in reply.calls] == [False]
+
+
+def test_failed() -> None:
+    body = {
+        **responses_reply(message("Hi"), status="failed"),
+        "error": {"code": "rate_limit_exceeded", "message": "No."},
+    }
+    events, reply = read(WIRE, sse(*by_the_book(body)))
+    assert isinstance(events[-1], Failed)
+    assert (events[-1].error.code, events[-1].error.message) == ("rate_limit_exceeded", "No.")
+    assert (reply.finish, reply.text) == ("error", "Hi")
+
+
+def test_cancelled() -> None:
+    body = responses_reply(message("Hi"), status="cancelled")
+    events, reply = read(WIRE, sse(*by_the_book(body)))
+    assert isinstance(events[-1], Failed)
+    assert "cancelled" in events[-1].error.message
+    assert reply.finish == "error"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"type": "error", "code": "server_error", "message": "Oh no.", "param": None, "sequence_number": 7},
+        {"type": "error", "error": {"type": "server_error", "code": "server_error", "message": "Oh no."}},
+        {"error": {"code": "server_error", "message": "Oh no."}},
+    ],
+)
+def test_an_error_in_the_stream(error: Body) -> None:
+    told = by_the_book(responses_reply(function('{"path": "a"}')))
+    events, reply = read(WIRE, sse(*told[:5], error))
+    assert isinstance(events[-1], Failed)
+    assert (events[-1].error.code, events[-1].error.message) == ("server_error", "Oh no.")
+    assert [call.broken for call in reply.calls] == [True]
+
+
+def test_an_error_instead_of_a_stream() -> None:
+    parser = WIRE.open_stream("turn-1")
+    parser.feed(b'{"error": {"message": "Bad key.", "type": "invalid_request_error", "code": "invalid_api_key"}}')
+    with pytest.raises(RemoteProtocolError, match=r"Bad key\.") as caught:
+        parser.close()
+    assert caught.value.code == "invalid_api_key"
+
+
+@pytest.mark.parametrize("stop", range(1, 40))
+def test_a_stream_that_is_cut_off_anywhere(stop: int) -> None:
+    told = by_the_book(EVERYTHING)
+    stop = stop * (len(told) - 1) // 40 + 1
+    events, reply = read(WIRE, sse(*told[:stop]))
+    assert reply.finish == "error"
+    assert isinstance(events[-1], Failed)
+    done = {one["item"]["id"] for one in told[:stop] if one["type"] == "response.output_item.done"}
+    argued = {one["item_id"] for one in told[:stop] if "arguments.done" in one["type"] or "input.done" in one["type"]}
+    for call in reply.calls:
+        if call.kind != "hosted":
+            whole = call.origin.item_id in done | argued or isinstance(call.arguments, dict)
+            assert call.broken is not whole
+            assert whole or call.arguments is None
+
+
+def test_ids_are_those_of_the_turn() -> None:
+    data = sse(*by_the_book(EVERYTHING))
+    one, other = (read(WIRE, data, key)[1] for key in ("turn-1", "turn-2"))
+    assert not {call.id for call in one.calls} & {call.id for call in other.calls}
+    assert [call.origin.raw_id for call in one.calls if call.kind != "hosted"] == ["call_1", "call_2", "call_c"]
+
+
+def test_characters_cut_in_two() -> None:
+    body = responses_reply(message("a 😀 b"))
+    told = by_the_book(body)
+    deltas = [one for one in told if one["type"].endswith("text.delta")]
+    halves = [{**deltas[0], "delta": "a \ud83d"}, {**deltas[0], "delta": "\ude00 b"}]
+    at = told.index(deltas[0])
+    assert texts(same_as_at_once(body, sse(*told[:at], *halves, *told[at + len(deltas) :]))) == ["a ", "😀 b"]
+
+
+def test_garbage_is_a_value_or_the_providers_fault() -> None:
+    assert garbled(WIRE, by_the_book(EVERYTHING), 1500, GEMINI) > 300
+
+
+@pytest.mark.parametrize("depth", [600, 5000])
+def test_nesting_without_end_is_refused(depth: int) -> None:
+    told = '{"type":"response.completed","response":{"a":' + "[" * depth + "]" * depth + "}}"
+    with pytest.raises(RemoteProtocolError, match="nested too deep"):
+        WIRE.open_stream("turn-1").feed(f"data: {told}\n\n".encode())
+
+
+def test_random_bytes() -> None:
+    refuse_random_bytes(WIRE)

@@ -1,0 +1,375 @@
+"""Streams of the Responses API: every way that servers tell a response in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from segue.canonical.blocks import Text, Thinking, ToolCall, ToolResponse
+from segue.errors import InputError
+from segue.wire.events import (
+    End,
+    Finished,
+    Opened,
+    Start,
+    TextDelta,
+    ThinkingDelta,
+    Whole,
+    events_of,
+)
+from tests.conversations.replies import responses_reply
+
+from .reading import (
+    Body,
+    content_of,
+    read,
+    splits,
+    sse,
+)
+from .responses_events import (
+    CITED,
+    CODE,
+    COMPUTER,
+    EVERYTHING,
+    IMAGE,
+    MCP,
+    SEARCH,
+    WIRE,
+    begun,
+    by_the_book,
+    custom,
+    function,
+    inputs,
+    item_events,
+    message,
+    only,
+    reasoning,
+    same_as_at_once,
+    texts,
+    without,
+)
+from .writing import written
+
+
+def test_a_response_by_the_book() -> None:
+    events = same_as_at_once(EVERYTHING, sse(*by_the_book(EVERYTHING), named=True))
+    assert isinstance(events[0], Opened)
+    assert (events[0].id, events[0].model) == ("resp_1", "gpt-5.1")
+    assert "".join(texts(events)) == "Hello wörld 😀 and moreBye."
+    assert len(texts(events)) > 5
+    assert isinstance(events[-1], Finished)
+    assert events[-1].finish == "tool_calls"
+
+
+def test_many_deltas_that_are_alike() -> None:
+    """Those are read by their text alone; what is not quite like them still is read."""
+    text = 'Words "and" \\ signs, wörld 😀\n' * 20
+    arguments = json.dumps({"path": text, "list": list(range(50))})
+    body = responses_reply(reasoning(text, text), message(text, text), function(arguments), custom(text))
+    told = by_the_book(body)
+    padded = [{**one, "obfuscation": "x" * (at % 7)} if "delta" in one else one for at, one in enumerate(told)]
+    for some in (told, padded):
+        events = same_as_at_once(body, sse(*some, named=True))
+        assert len(events) > 1000
+    odd = [
+        {**one, "logprobs": [{"token": "x"}]} if at % 50 == 0 and "text.delta" in one["type"] else one
+        for at, one in enumerate(told)
+    ]
+    _, reply = read(WIRE, sse(*odd))
+    assert reply.text == text * 2
+    scored = [{**one, "logprobs": [{"token": "x"}]} if "text.delta" in one["type"] else one for one in told]
+    events, _ = read(WIRE, sse(*scored))
+    assert all(event.beside for event in events if isinstance(event, TextDelta))
+
+
+@pytest.mark.parametrize("pieces", list(splits(sse(*by_the_book(EVERYTHING), named=True))))
+def test_any_split_of_the_bytes_gives_the_same(pieces: list[bytes]) -> None:
+    assert read(WIRE, pieces) == read(WIRE, sse(*by_the_book(EVERYTHING), named=True))
+
+
+def test_at_home_nothing_of_a_response_is_lost() -> None:
+    _, reply = read(WIRE, sse(*by_the_book(EVERYTHING)))
+    assert reply.native is not None
+    assert reply.native.fragment == EVERYTHING
+
+
+def test_the_type_may_stand_in_the_name_of_the_event_alone() -> None:
+    told = by_the_book(EVERYTHING)
+    bare = [(one["type"], {key: value for key, value in one.items() if key != "type"}) for one in told]
+    data = "".join(f"event: {name}\ndata: {json.dumps(value)}\n\n" for name, value in bare).encode()
+    same_as_at_once(EVERYTHING, data)
+
+
+def test_without_deltas_only_items() -> None:
+    told = only(by_the_book(EVERYTHING), "created", "output_item.added", "output_item.done", "completed")
+    same_as_at_once(EVERYTHING, sse(*told))
+
+
+def test_without_deltas_only_done_items() -> None:
+    told = only(by_the_book(EVERYTHING), "created", "output_item.done", "completed")
+    same_as_at_once(EVERYTHING, sse(*told))
+
+
+def test_only_the_end_with_the_whole_response() -> None:
+    same_as_at_once(EVERYTHING, sse(*only(by_the_book(EVERYTHING), "completed")))
+
+
+def test_a_body_at_once() -> None:
+    same_as_at_once(EVERYTHING, json.dumps(EVERYTHING).encode())
+
+
+def test_a_body_at_once_in_an_event() -> None:
+    same_as_at_once(EVERYTHING, sse(EVERYTHING))
+
+
+def test_the_end_without_the_output() -> None:
+    told = by_the_book(EVERYTHING)
+    told[-1] = {**told[-1], "response": {**EVERYTHING, "output": []}}
+    same_as_at_once(EVERYTHING, sse(*told))
+
+
+def test_only_deltas_and_an_empty_end() -> None:
+    """Neither `added` nor `done`: what kind of item it is, the deltas say."""
+    body = responses_reply(message("Hello you"))
+    told = only(by_the_book(body), "created", "output_text.delta", "completed")
+    told[-1] = {**told[-1], "response": {**body, "output": []}}
+    _, reply = read(WIRE, sse(*told))
+    assert reply.text == "Hello you"
+    assert reply.finish == "stop"
+
+
+def test_missing_sequence_numbers() -> None:
+    told = [{key: value for key, value in one.items() if key != "sequence_number"} for one in by_the_book(EVERYTHING)]
+    same_as_at_once(EVERYTHING, sse(*told))
+
+
+def test_output_indexes_out_of_order() -> None:
+    """Two items grow at once; the response has them by their number."""
+    body = responses_reply(function('{"path": "a"}'), function('{"path": "b"}', "fc_2", "call_2"))
+    first, second = item_events(body["output"][0], 0, 4), item_events(body["output"][1], 1, 4)
+    mixed = [one for pair in zip(second, first, strict=True) for one in pair]
+    told = by_the_book({**body, "output": []})
+    told[-1] = {**told[-1], "response": {**body, "output": []}}
+    events, reply = read(WIRE, sse(*told[:2], *mixed, told[-1]))
+    assert [call.arguments for call in reply.calls] == [{"path": "a"}, {"path": "b"}]
+    assert [call.id for call in reply.calls] == begun(events)[::-1]
+
+
+def test_the_same_output_index_for_all() -> None:
+    told = [{**one, "output_index": 0} if "output_index" in one else one for one in by_the_book(EVERYTHING)]
+    same_as_at_once(EVERYTHING, sse(*told))
+
+
+def test_item_ids_alone() -> None:
+    told = [{key: value for key, value in one.items() if key != "output_index"} for one in by_the_book(EVERYTHING)]
+    same_as_at_once(EVERYTHING, sse(*told))
+
+
+def test_output_indexes_alone() -> None:
+    told = [{key: value for key, value in one.items() if key != "item_id"} for one in by_the_book(EVERYTHING)]
+    same_as_at_once(EVERYTHING, sse(*told))
+
+
+def test_another_item_id_in_each_event() -> None:
+    told: list[Body] = []
+    for number, one in enumerate(by_the_book(EVERYTHING)):
+        if "item_id" in one:
+            one = {**one, "item_id": f"x{number}"}
+        if "item" in one:
+            one = {**one, "item": {**one["item"], "id": f"x{number}"}}
+        told.append(one)
+    _, reply = read(WIRE, sse(*told))
+    assert reply.text == WIRE.parse_reply(EVERYTHING).text
+    assert len(reply.blocks) == len(WIRE.parse_reply(EVERYTHING).blocks)
+
+
+def test_the_call_id_in_done_alone() -> None:
+    """The id of a call is canonical from the first moment, so its beginning waits for what it is made of."""
+    body = responses_reply(function('{"path": "a"}'))
+    told = by_the_book(body)
+    told[2]["item"] = {key: value for key, value in told[2]["item"].items() if key != "call_id"}
+    events = same_as_at_once(body, sse(*told))
+    whole = same_as_at_once(body, sse(*by_the_book(body)))
+    assert begun(events) == begun(whole)
+
+
+def test_arguments_in_done_alone() -> None:
+    body = responses_reply(function('{"path": "a"}'))
+    told = without(by_the_book(body), "arguments.delta")
+    told = [{**one, "response": {**body, "output": []}} if "completed" in one["type"] else one for one in told]
+    told = [{**one, "item": {**one["item"], "arguments": ""}} if "item.done" in one["type"] else one for one in told]
+    events, reply = read(WIRE, sse(*told))
+    assert [call.arguments for call in reply.calls] == [{"path": "a"}]
+    assert inputs(events) == '{"path": "a"}'
+
+
+def test_arguments_whole_in_added_and_again_in_deltas() -> None:
+    body = responses_reply(function('{"path": "a"}'))
+    told = by_the_book(body)
+    told[2]["item"]["arguments"] = '{"path": "a"}'
+    assert inputs(same_as_at_once(body, sse(*told))) == '{"path": "a"}'
+
+
+def test_arguments_that_begin_in_added() -> None:
+    body = responses_reply(function('{"path": "a"}'))
+    told = by_the_book(body)
+    told[2]["item"]["arguments"] = '{"p'
+    del told[3]
+    assert inputs(same_as_at_once(body, sse(*told))) == '{"path": "a"}'
+
+
+@pytest.mark.parametrize("lost", [3, 4, 5, 6])
+def test_arguments_that_lost_a_delta_are_never_a_valid_call(lost: int) -> None:
+    """What a client was told is not what was meant, and may even be JSON."""
+    told = by_the_book(responses_reply(function('{"paa": "a"}')), 1 if lost == 6 else 3)
+    del told[lost]
+    _, reply = read(WIRE, sse(*told))
+    assert [(call.arguments, call.broken) for call in reply.calls] == [(None, True)]
+
+
+def test_free_text_that_lost_a_delta_is_never_a_valid_call() -> None:
+    told = by_the_book(responses_reply(custom("rm -r /tmp/x")))
+    del told[4]
+    _, reply = read(WIRE, sse(*told))
+    assert [(call.arguments, call.broken) for call in reply.calls] == [(None, True)]
+
+
+def test_arguments_whose_end_no_delta_told() -> None:
+    body = responses_reply(function('{"path": "a"}'))
+    told = by_the_book(body)
+    del told[6:8]
+    assert inputs(same_as_at_once(body, sse(*told))) == '{"path": "a"}'
+
+
+def test_free_text_input_deltas() -> None:
+    body = responses_reply(custom("*** Begin Patch\n*** End Patch"))
+    events = same_as_at_once(body, sse(*by_the_book(body)))
+    first = next(event.block for event in events if isinstance(event, Start))
+    assert isinstance(first, ToolCall)
+    assert first.kind == "custom"
+    assert inputs(events) == "*** Begin Patch\n*** End Patch"
+
+
+def test_refusal_deltas() -> None:
+    said = {**message(), "content": [{"type": "refusal", "refusal": "I can't do that."}]}
+    events = same_as_at_once(responses_reply(said), sse(*by_the_book(responses_reply(said))))
+    first = next(event.block for event in events if isinstance(event, Start))
+    assert isinstance(first, Text)
+    assert first.refusal
+
+
+def test_summaries_in_parts() -> None:
+    body = responses_reply(reasoning("One.", "Two.", "Three."), message("Hi"))
+    events = same_as_at_once(body, sse(*by_the_book(body)))
+    assert "".join(event.text for event in events if isinstance(event, ThinkingDelta)) == "One.\n\nTwo.\n\nThree."
+
+
+def test_reasoning_text() -> None:
+    thought = reasoning(content=[{"type": "reasoning_text", "text": "Hm, so be it."}])
+    body = responses_reply(thought, message("Hi"))
+    events = same_as_at_once(body, sse(*by_the_book(body)))
+    assert "".join(event.text for event in events if isinstance(event, ThinkingDelta)) == "Hm, so be it."
+
+
+def test_encrypted_content_is_that_of_the_done_item() -> None:
+    """OAI-RESP-22: before that it is not whole."""
+    body = responses_reply(reasoning("Hm.", encrypted_content="whole"), message("Hi"))
+    told = by_the_book(body)
+    told[-1] = {**told[-1], "response": responses_reply(reasoning("Hm.", encrypted_content="other"), message("Hi"))}
+    _, reply = read(WIRE, sse(*told))
+    assert [block.sealed for block in reply.blocks if isinstance(block, Thinking)] == ["whole"]
+
+
+def test_encrypted_content_that_was_never_done_is_none() -> None:
+    told = by_the_book(responses_reply(reasoning("Hm.", encrypted_content="whole"), message("Hi")))
+    _, reply = read(WIRE, sse(*told[:5]))
+    assert [block.sealed for block in reply.blocks if isinstance(block, Thinking)] == [None]
+
+
+def test_reasoning_without_words() -> None:
+    body = responses_reply(reasoning(encrypted_content="gAAA"), message("Hi"))
+    events = same_as_at_once(body, sse(*by_the_book(body)))
+    assert not any(isinstance(event, ThinkingDelta) for event in events)
+    assert isinstance(events[2], End)
+    assert isinstance(events[2].block, Thinking)
+    assert events[2].block.sealed == "gAAA"
+
+
+def test_annotations() -> None:
+    body = responses_reply(message("Hello", annotations=[CITED]))
+    same_as_at_once(body, sse(*by_the_book(body)))
+    told = without(by_the_book(body), "part.done", "item.done")
+    told[-1] = {**told[-1], "response": {**body, "output": []}}
+    events, _ = read(WIRE, sse(*told))
+    (block,) = [event.block for event in events if isinstance(event, End)]
+    assert block.native is not None
+    assert block.native.fragment["content"][0]["annotations"] == [CITED]
+
+
+@pytest.mark.parametrize("item", [SEARCH, MCP, CODE, IMAGE], ids=lambda item: item["type"])
+def test_what_the_provider_ran_comes_whole(item: Body) -> None:
+    body = responses_reply(item, message("Hi"))
+    events = same_as_at_once(body, sse(*by_the_book(body)))
+    whole = [event.block for event in events if isinstance(event, Whole)]
+    assert [type(block) for block in whole] in ([ToolCall], [ToolCall, ToolResponse])
+    assert whole[0].native is not None
+    assert whole[0].native.fragment == item
+
+
+def test_a_call_of_a_type_of_its_own_comes_at_its_end() -> None:
+    body = responses_reply(COMPUTER)
+    events = same_as_at_once(body, sse(*by_the_book(body)))
+    assert json.loads(inputs(events))["action"]["x"] == 1
+
+
+def test_deltas_of_hosted_tools_are_no_events() -> None:
+    body = responses_reply(MCP, CODE)
+    at = {"item_id": "mcp_1", "output_index": 0}
+    more = [
+        {"type": "response.mcp_call_arguments.delta", **at, "delta": '{"a":1}'},
+        {"type": "response.mcp_call.in_progress", **at},
+        {"type": "response.code_interpreter_call_code.delta", "item_id": "ci_1", "output_index": 1, "delta": "1+1"},
+    ]
+    told = by_the_book(body)
+    same_as_at_once(body, sse(*told[:3], *more[:2], *told[3:5], more[2], *told[5:]))
+
+
+def test_an_item_nobody_knows_is_kept() -> None:
+    odd = {"id": "odd_1", "type": "dream", "text": "of sheep"}
+    body = responses_reply(odd, message("Hi"))
+    events = same_as_at_once(body, sse(*by_the_book(body)))
+    (whole,) = [event.block for event in events if isinstance(event, Whole)]
+    assert whole.native is not None
+    assert whole.native.fragment == odd
+
+
+def test_events_nobody_knows_say_nothing() -> None:
+    told = by_the_book(EVERYTHING)
+    odd = [{"type": "keepalive"}, {"type": "response.dreams.delta", "delta": "x"}, {"no": "type"}, {"type": 7}]
+    same_as_at_once(EVERYTHING, sse(*told[:4], *odd, *told[4:]))
+
+
+def test_two_open_parts_are_told_one_after_the_other() -> None:
+    body = responses_reply(message("Hello", "World"))
+    events = same_as_at_once(body, sse(*by_the_book(body)))
+    kinds = [type(event).__name__ for event in events if isinstance(event, Start | End)]
+    assert kinds == ["Start", "End", "Start", "End"]
+
+
+ITEMS_OF_OLD = json.loads((Path(__file__).parents[1] / "data" / "responses_items.json").read_text())
+
+
+@pytest.mark.parametrize("case", ITEMS_OF_OLD, ids=lambda case: case["name"])
+def test_items_of_requests_as_a_reply(case: Body) -> None:
+    """Whatever stands in a reply is told, and comes home as it was."""
+    body = responses_reply(*case["input"])
+    try:
+        whole = WIRE.parse_reply(body)
+    except InputError:
+        pytest.skip("no items of a response")
+    events, reply = read(WIRE, json.dumps(body).encode())
+    assert content_of(reply) == content_of(whole)
+    for told in (events, events_of(reply)):
+        assert content_of(read(WIRE, written(WIRE, told))[1]) == content_of(whole)

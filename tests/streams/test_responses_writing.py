@@ -1,0 +1,238 @@
+"""Streams of the Responses API that segue writes, in the order that its clients take."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from segue.canonical.blocks import Text, Thinking, ToolCall
+from segue.errors import InputError
+from segue.render.report import Report
+from segue.wire.base import ApiError
+from segue.wire.dialects.foundry import AZURE_FOUNDRY
+from segue.wire.events import (
+    End,
+    Event,
+    Failed,
+    Finished,
+    InputDelta,
+    Opened,
+    Start,
+    TextDelta,
+    Whole,
+    events_of,
+)
+from segue.wire.openai_chat import OPENAI_CHAT
+from tests.catalog.originals import samples
+from tests.conversations.replies import chat_reply, responses_reply
+
+from .reading import (
+    Body,
+    content_of,
+    obey_the_rules,
+    payloads_of,
+    read,
+    sse,
+)
+from .responses_events import (
+    DIALECTS,
+    EVERYTHING,
+    WIRE,
+    by_the_book,
+    function,
+    message,
+)
+from .writing import at_once, written
+
+
+def rendered(body: Body) -> list[Body]:
+    return payloads_of(written(WIRE, read(WIRE, json.dumps(body).encode())[0]))
+
+
+def test_at_home_a_stream_is_what_it_was() -> None:
+    """Items, ids and envelope go out again, and what is read of it is the same reply."""
+    events, reply = read(WIRE, sse(*by_the_book(EVERYTHING)))
+    data = written(WIRE, events)
+    assert read(WIRE, data)[1].blocks == reply.blocks
+    end = payloads_of(data)[-1]["response"]
+    assert end["output"] == EVERYTHING["output"]
+    assert {key: end[key] for key in EVERYTHING if key not in ("output", "usage")} == {
+        key: value for key, value in EVERYTHING.items() if key not in ("output", "usage")
+    }
+
+
+def test_order_names_and_numbers_of_the_events() -> None:
+    told = rendered(responses_reply(message("Hello"), function('{"a": 1}')))
+    assert [one["type"].removeprefix("response.") for one in told] == [
+        "created",
+        "in_progress",
+        "output_item.added",
+        "content_part.added",
+        "output_text.delta",
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+        "output_item.added",
+        "function_call_arguments.delta",
+        "function_call_arguments.done",
+        "output_item.done",
+        "completed",
+    ]
+    assert [one["sequence_number"] for one in told] == list(range(len(told)))
+
+
+def test_each_event_has_its_name() -> None:
+    events, _ = read(WIRE, sse(*by_the_book(EVERYTHING)))
+    blocks = written(WIRE, events).decode().split("\n\n")[:-1]
+    assert all(block.split("\n")[0] == f"event: {json.loads(block.split('data: ', 1)[1])['type']}" for block in blocks)
+
+
+@pytest.mark.parametrize("wire", DIALECTS, ids=lambda wire: wire.name)
+def test_ids_told_at_the_beginning_are_those_of_the_end(wire: Any) -> None:
+    entry = {"id": "call_9", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
+    reply = chat_reply(entry, content="Hi")
+    reply["choices"][0]["message"]["reasoning_content"] = "Hm."
+    told = payloads_of(written(wire, events_of(read(OPENAI_CHAT, json.dumps(reply).encode())[1])))
+    added = [one["item"]["id"] for one in told if one["type"] == "response.output_item.added"]
+    done = [one["item"]["id"] for one in told if one["type"] == "response.output_item.done"]
+    last = told[-1]["response"]
+    assert added == done == [item["id"] for item in last["output"]]
+    assert len(set(added)) == 3
+    assert last["id"].startswith("caresp_" if wire is AZURE_FOUNDRY else "resp_")
+    assert {one["response"]["id"] for one in told if "response" in one} == {last["id"]}
+
+
+def test_words_side_by_side_are_parts_of_one_message() -> None:
+    events = [
+        Opened("x", "m"),
+        *(one for at in range(2) for one in (Start(at, Text("")), TextDelta(at, f"t{at}"), End(at, Text(f"t{at}")))),
+        Finished("stop"),
+    ]
+    told = payloads_of(written(WIRE, events))
+    (item,) = told[-1]["response"]["output"]
+    assert [part["text"] for part in item["content"]] == ["t0", "t1"]
+    assert [one["content_index"] for one in told if one["type"] == "response.output_text.delta"] == [0, 1]
+
+
+def test_calls_that_grow_at_once_are_told_one_after_the_other() -> None:
+    calls = [ToolCall(f"f{at}", {"a": at}, id=f"hist_tool_{at}") for at in range(2)]
+    events: list[Event] = [
+        Opened("x", "m"),
+        Start(0, ToolCall("f0", id="hist_tool_0")),
+        Start(1, ToolCall("f1", id="hist_tool_1")),
+        InputDelta(1, '{"a":'),
+        InputDelta(0, '{"a":0}'),
+        InputDelta(1, "1}"),
+        End(1, calls[1]),
+        End(0, calls[0]),
+        Finished("tool_calls"),
+    ]
+    for step in (1, 3, 9):
+        _, reply = read(WIRE, written(WIRE, events, step=step))
+        assert [(call.name, call.arguments) for call in reply.calls] == [("f0", {"a": 0}), ("f1", {"a": 1})]
+
+
+def test_a_broken_call_is_left_as_the_api_leaves_it() -> None:
+    half = ToolCall("f", None, id="hist_tool_0", arguments_text='{"a', broken=True)
+    events: list[Event] = [
+        Opened("x", "m"),
+        Start(0, ToolCall("f", id="hist_tool_0")),
+        InputDelta(0, '{"a'),
+        End(0, half),
+        Finished("length"),
+    ]
+    data = written(WIRE, events)
+    told = payloads_of(data)
+    assert told[-1]["type"] == "response.incomplete"
+    assert told[-1]["response"]["incomplete_details"] == {"reason": "max_output_tokens"}
+    assert told[-1]["response"]["output"][0]["status"] == "incomplete"
+    assert [call.broken for call in read(WIRE, data)[1].calls] == [True]
+
+
+def test_a_failure_is_told_as_one() -> None:
+    events: list[Event] = [
+        Opened("x", "m"),
+        Start(0, Text("")),
+        TextDelta(0, "Hi"),
+        End(0, Text("Hi")),
+        Failed(ApiError(429, "Too fast.", code="rate_limit_exceeded")),
+    ]
+    data = written(WIRE, events)
+    last = payloads_of(data)[-1]
+    assert last["type"] == "response.failed"
+    assert last["response"]["error"] == {"code": "rate_limit_exceeded", "message": "Too fast."}
+    again, _ = read(WIRE, data)
+    assert isinstance(again[-1], Failed)
+
+
+def test_a_failure_before_anything_was_said() -> None:
+    (told,) = payloads_of(written(WIRE, [Failed(ApiError(500, "Oh no.", code="server_error"))]))
+    assert told == {
+        "type": "error",
+        "code": "server_error",
+        "message": "Oh no.",
+        "param": None,
+        "sequence_number": 0,
+    }
+
+
+def test_what_another_provider_ran_is_left_out_and_reported() -> None:
+    report = Report(target=WIRE.name)
+    hosted = ToolCall("web_search", {"q": 1}, id="hist_tool_0", kind="hosted")
+    events = [Opened("x", "m"), Whole(0, hosted), Whole(1, hosted.respond("found")), Finished("stop")]
+    told = payloads_of(written(WIRE, events, report))
+    assert told[-1]["response"]["output"] == []
+    assert len(report.findings) == 2
+
+
+def test_reasoning_without_words_from_abroad_is_nothing() -> None:
+    events: list[Event] = [
+        Opened("x", "m"),
+        Start(0, Thinking()),
+        End(0, Thinking(signature="sig")),
+        Finished("stop"),
+    ]
+    assert payloads_of(written(WIRE, events))[-1]["response"]["output"] == []
+
+
+# What of the catalogue is an item of a response.
+ITEMS = [
+    sample
+    for sample in samples()
+    if sample.provider in ("openai", "azure-foundry") and isinstance(sample.payload.get("type"), str)
+    if sample.payload["type"].endswith("_call") or sample.payload["type"] in ("message", "reasoning", "mcp_list_tools")
+]
+
+
+@pytest.mark.parametrize("sample", ITEMS, ids=str)
+def test_items_of_the_catalogue_there_and_back(sample: Any) -> None:
+    wire = AZURE_FOUNDRY if sample.provider == "azure-foundry" else WIRE
+    body = responses_reply(sample.payload, message("Hi"))
+    try:
+        whole = wire.parse_reply(body)
+    except InputError:
+        pytest.skip("no item of a response")
+    events, reply = read(wire, json.dumps(body).encode())
+    assert content_of(reply) == content_of(whole)
+    obey_the_rules(events_of(reply))
+    for told in (events, events_of(reply)):
+        again = read(wire, written(wire, told))[1]
+        assert content_of(again) == content_of(whole)
+        assert again.native is not None
+        items = [_without_made_id(item) for item in again.native.fragment["output"]]
+        assert items == [_as_streamed(item) for item in at_once(wire, reply)["output"]]
+
+
+def _without_made_id(item: Body) -> Body:
+    """An item that had no id has one in a stream, for its deltas to name."""
+    made = "_hist_" in str(item.get("id"))
+    return {key: value for key, value in item.items() if key != "id" or not made}
+
+
+def _as_streamed(item: Body) -> Body:
+    """An item whose arguments are text: a stream knows no other."""
+    given = item.get("arguments")
+    streamed = item["type"] == "function_call" and isinstance(given, dict)
+    return {**item, "arguments": json.dumps(given, separators=(",", ":"))} if streamed else item

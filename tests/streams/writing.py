@@ -1,0 +1,100 @@
+"""What tests of streams write with: events to the bytes of an API's stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from hypothesis import strategies as st
+
+from segue.canonical.blocks import Origin, ToolCall
+from segue.canonical.request import Reply, Usage
+from segue.models import identify
+from segue.render.report import Report
+from segue.wire.base import Projection, Wire
+from segue.wire.events import Event, InputDelta, Start, TextDelta, ThinkingDelta, Whole, events_of
+from segue.wire.idmap import IdMap
+from segue.wire.names import ANY_NAME, NameMap
+from segue.wire.registry import WIRES
+
+from .reading import TURN, Body
+
+AT_ONCE = 1_000_000
+CALL = ToolCall("read_file", {"path": "a"}, "hist_tool_1", origin=Origin("openai", raw_id="call_1"))
+FREE = ToolCall("patch", 'a "quoted"\nline', "hist_tool_1", kind="custom", origin=Origin("openai"))
+
+json_values: Any = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def from_abroad(*blocks: Any, finish: Any = "stop", **said: Any) -> list[Event]:
+    """A reply of an API that is at home nowhere here."""
+    return events_of(Reply(blocks, finish, Usage(11, 7, 4), "chatcmpl-1", "gpt-4.1", **said))
+
+
+def written(
+    wire: Wire | str, events: Iterable[Event], report: Report | None = None, *, step: int = 1, ids: str = "auto"
+) -> bytes:
+    """What the wire's renderer makes of the events, given so many at a time. `wire` may be its name."""
+    wire = WIRES[wire] if isinstance(wire, str) else wire
+    told = list(events)
+    projection = _projection(wire, report, ids)
+    _name_calls(projection.ids, told)
+    renderer = wire.stream_renderer(projection, "a-model", None)
+    return b"".join(renderer.render(told[at : at + step]) for at in range(0, len(told), step))
+
+
+def streamed(api: str, reply: Reply, size: int = 7) -> bytes:
+    """A reply as the API streams it, a few characters at a time, calls under the ids that it gave them."""
+    return written(api, in_pieces(events_of(reply), size), ids="native")
+
+
+def in_pieces(events: Iterable[Event], size: int) -> Iterator[Event]:
+    for event in events:
+        if isinstance(event, TextDelta | ThinkingDelta | InputDelta):
+            for start in range(0, max(len(event.text), 1), size):
+                yield type(event)(event.index, event.text[start : start + size])
+        else:
+            yield event
+
+
+def live(source: Wire, target: Wire, data: bytes) -> bytes:
+    """A stream written while it is read, one byte at a time."""
+    projection = _projection(target, None, "auto")
+    renderer = target.stream_renderer(projection, None, None)
+    parser = source.open_stream(TURN)
+    out: list[bytes] = []
+
+    def pass_on() -> None:
+        events = parser.events()
+        _name_calls(projection.ids, events)
+        out.append(renderer.render(events))
+
+    for at in range(len(data)):
+        parser.feed(data[at : at + 1])
+        pass_on()
+    parser.close()
+    pass_on()
+    return b"".join(out)
+
+
+def at_once(wire: Wire, reply: Reply) -> Body:
+    """What the wire makes of the whole reply."""
+    projection = _projection(wire, None, "auto")
+    for call in reply.calls:
+        projection.ids.assign(call, call.name)
+    return wire.render_reply(reply, projection)
+
+
+def _projection(wire: Wire, report: Report | None, policy: str) -> Projection:
+    ids = IdMap(wire.ids(identify(wire.default_model)), provider=wire.provider, policy=policy, repeats=True)
+    return Projection(ids, NameMap(ANY_NAME), report if report is not None else Report(target=wire.name))
+
+
+def _name_calls(ids: IdMap, events: Iterable[Event]) -> None:
+    for event in events:
+        if isinstance(event, Start | Whole) and isinstance(event.block, ToolCall):
+            ids.assign(event.block, event.block.name)
