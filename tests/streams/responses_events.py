@@ -13,7 +13,7 @@ from segue.wire.events import (
     TextDelta,
 )
 from segue.wire.openai_responses import OPENAI_RESPONSES
-from segue.wire.openai_responses.growing import INPUTS
+from segue.wire.openai_responses.stream_parts import INPUTS
 from tests.conversations.replies import responses_reply
 
 from .reading import (

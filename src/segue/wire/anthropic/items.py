@@ -30,6 +30,7 @@ from segue.canonical.jsontext import parse_argument_text, write_text
 from segue.errors import InputError
 from segue.render.demands import TEXTS
 from segue.render.report import Report
+from segue.wire.anthropic.in_words import hosted_blocks, tell_unknown
 from segue.wire.anthropic.keys import stray_keys, unknown_keys
 from segue.wire.anthropic.media import (
     API,
@@ -38,7 +39,6 @@ from segue.wire.anthropic.media import (
     parse_search_result,
     render_media,
 )
-from segue.wire.anthropic.telling import hosted_blocks, tell_unknown
 from segue.wire.base import Projection
 from segue.wire.fields import JsonObject, kind_of, object_of, object_or_none, string_or_none
 from segue.wire.overlay import unmodelled

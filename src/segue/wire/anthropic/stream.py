@@ -9,7 +9,6 @@ from typing import Any, cast
 from segue.canonical.blocks import Block, Text, Thinking, ToolCall
 from segue.canonical.jsontext import write, write_text
 from segue.canonical.request import Usage
-from segue.wire.anthropic.deltas import AnthropicReader
 from segue.wire.anthropic.items import API, render_block, with_rest, without_strange_keys
 from segue.wire.anthropic.reply import (
     for_client,
@@ -18,11 +17,12 @@ from segue.wire.anthropic.reply import (
     render_usage,
     stop_reason,
 )
+from segue.wire.anthropic.stream_reader import AnthropicReader
 from segue.wire.base import ApiError
-from segue.wire.block_stream import BlockRenderer
 from segue.wire.events import Finished, Opened
 from segue.wire.fields import JsonObject, object_or_none, string_or_none
 from segue.wire.framing import server_sent
+from segue.wire.stream_blocks import BlockRenderer
 
 __all__ = ["AnthropicReader", "AnthropicRenderer"]
 

@@ -10,14 +10,14 @@ from segue.canonical.jsontext import write, write_text
 from segue.canonical.request import Usage
 from segue.render.demands import TEXTS
 from segue.wire.base import ApiError
-from segue.wire.bedrock.deltas import BedrockReader
 from segue.wire.bedrock.items import render_block
 from segue.wire.bedrock.reply import for_client, render_usage, stop_reason
+from segue.wire.bedrock.stream_reader import BedrockReader
 from segue.wire.bedrock.traits import API
-from segue.wire.block_stream import BlockRenderer
 from segue.wire.events import Finished, Opened
 from segue.wire.fields import JsonObject, object_or_none, string_or_none
 from segue.wire.framing import event_messages
+from segue.wire.stream_blocks import BlockRenderer
 
 __all__ = ["BedrockReader", "BedrockRenderer"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import UNSET
 
 from segue.canonical.blocks import ToolCall, ToolResponse
-from segue.wire.anthropic.telling import hosted_blocks
+from segue.wire.anthropic.in_words import hosted_blocks
 from segue.wire.catalog.anthropic_content import content_of, tell_content, told_content
 from segue.wire.catalog.common import marked, members, object_at
 from segue.wire.catalog.fields import Arguments, Content, Output, Patch, told

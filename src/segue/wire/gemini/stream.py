@@ -38,7 +38,6 @@ from segue.wire.gemini.fields import (
     spelled,
     text_at,
 )
-from segue.wire.gemini.growing import GrowingCall, Run
 from segue.wire.gemini.hosted import origin_of
 from segue.wire.gemini.items import API, parse_parts, render_parts, signs_the_next
 from segue.wire.gemini.reply import (
@@ -53,6 +52,7 @@ from segue.wire.gemini.reply import (
     speaks,
 )
 from segue.wire.gemini.spelling import Spelling
+from segue.wire.gemini.stream_parts import GrowingCall, Run
 from segue.wire.stream import ENDED_EARLY, InOrder, Reader, StreamRenderer, cut_off
 
 __all__ = ["GeminiReader", "GeminiRenderer"]

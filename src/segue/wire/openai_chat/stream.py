@@ -30,7 +30,6 @@ from segue.wire.fields import JsonObject, integer_or_none, object_or_none, strin
 from segue.wire.framing import server_sent
 from segue.wire.openai import parse_error, render_error
 from segue.wire.openai_chat.calls import render_call
-from segue.wire.openai_chat.deltas import CallDeltas
 from segue.wire.openai_chat.dialect import ChatDialect, Spelling
 from segue.wire.openai_chat.items import render_assistant
 from segue.wire.openai_chat.reply import (
@@ -40,6 +39,7 @@ from segue.wire.openai_chat.reply import (
     render_flat_error,
     render_usage,
 )
+from segue.wire.openai_chat.stream_calls import CallDeltas
 from segue.wire.stream import ENDED_EARLY, InOrder, Reader, StreamRenderer, cut_off
 
 __all__ = ["ChatReader", "ChatRenderer"]

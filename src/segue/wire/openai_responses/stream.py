@@ -14,11 +14,11 @@ from segue.canonical.request import Reply
 from segue.wire.base import ApiError
 from segue.wire.fields import JsonObject, number_or_none, object_or_none, string_or_none
 from segue.wire.openai import parse_error
-from segue.wire.openai_responses.deltas import GrowingItems
-from segue.wire.openai_responses.growing import INPUTS, Family
 from segue.wire.openai_responses.reply import parse_reply
 from segue.wire.openai_responses.shared import ResponsesDialect
-from segue.wire.openai_responses.telling import ResponsesRenderer
+from segue.wire.openai_responses.stream_items import GrowingItems
+from segue.wire.openai_responses.stream_parts import INPUTS, Family
+from segue.wire.openai_responses.stream_renderer import ResponsesRenderer
 from segue.wire.stream import ENDED_EARLY, Reader, cut_off
 
 __all__ = ["ResponsesReader", "ResponsesRenderer"]

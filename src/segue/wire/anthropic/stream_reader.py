@@ -19,8 +19,8 @@ from segue.wire.anthropic.reply import (
     parse_reply,
 )
 from segue.wire.fields import JsonObject, integer_or_none, object_or_none, string_or_none
-from segue.wire.growing import grown, input_value
 from segue.wire.stream import ENDED_EARLY, Reader, cut_off
+from segue.wire.stream_pieces import grown, input_value
 
 __all__ = ["AnthropicReader"]
 

@@ -19,11 +19,11 @@ from segue.canonical.ids import raw_id_or_none
 from segue.canonical.jsontext import parse_argument_text, plain
 from segue.wire.events import arguments_text
 from segue.wire.fields import JsonObject, integer_or_none, object_or_none, string_or_none
-from segue.wire.openai_responses.growing import INPUTS, Family, GrowingItem, GrowingPart, written_out
 from segue.wire.openai_responses.items import item_kind_or_none, parse_reply_items
-from segue.wire.openai_responses.likeness import ENOUGH, AlikeButNumbered
 from segue.wire.openai_responses.request import reading_of
 from segue.wire.openai_responses.shared import ResponsesDialect
+from segue.wire.openai_responses.stream_alike import ENOUGH, AlikeButNumbered
+from segue.wire.openai_responses.stream_parts import INPUTS, Family, GrowingItem, GrowingPart, written_out
 from segue.wire.stream import Reader
 
 __all__ = ["GrowingItems"]
