@@ -16,8 +16,8 @@ import msgspec
 
 from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall
 from segue.canonical.ids import canonical_tool_id
-from segue.canonical.jsontext import MAX_DEPTH, depth_of, parse_argument_text
-from segue.canonical.request import Finish, Reply, Usage
+from segue.canonical.jsontext import MAX_DEPTH, depth_of
+from segue.canonical.request import Reply
 from segue.errors import InputError, RemoteProtocolError
 from segue.wire.base import ApiError, JsonObject, Projection
 from segue.wire.events import (
@@ -45,9 +45,8 @@ __all__ = [
     "Reader",
     "StreamParser",
     "StreamRenderer",
-    "cut_off",
     "mended",
-    "whole_call",
+    "with_calls_told",
 ]
 
 TURN_KEY = "turn-0"
@@ -153,7 +152,7 @@ class Reader(ABC):
     @abstractmethod
     def finish(self) -> Reply:
         """Ends what is open, tells usage and finish, and gives the reply: the one that its API would have sent at
-        once, its calls under their canonical ids. A reply that is not at its end is `cut_off`."""
+        once, its calls under their canonical ids, `concluded`."""
 
     # What all readers tell it with.
 
@@ -225,11 +224,15 @@ class Reader(ABC):
         self.events += told
         return block
 
-    def tell(self, usage: Usage | None, finish: Finish, cause: str | None, stop_sequence: str | None = None) -> None:
-        """The end of a reply; of one that failed, that."""
-        if usage is not None:
-            self.events.append(UsageTold(usage))
-        self.events.append(Failed(self.failed) if self.failed is not None else Finished(finish, cause, stop_sequence))
+    def concluded(self, reply: Reply) -> Reply:
+        """Tells the end of a reply. Of one that failed it tells that, and gives what there is of it."""
+        if reply.usage is not None:
+            self.events.append(UsageTold(reply.usage))
+        if self.failed is None:
+            self.events.append(Finished(reply.finish, reply.cause, reply.stop_sequence))
+            return reply
+        self.events.append(Failed(self.failed))
+        return _cut_off(reply, self.failed)
 
     def named(self, call: ToolCall) -> ToolCall:
         """The call under its canonical id: by the turn, and its place among the calls of the turn."""
@@ -268,21 +271,25 @@ def mended(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def cut_off(reply: Reply, error: ApiError) -> Reply:
+def _cut_off(reply: Reply, error: ApiError) -> Reply:
     """A reply that did not come to its end; what its API said of it is not all that there is to say."""
     native = reply.native if reply.native is None else Native(reply.native.api, reply.native.fragment, intact=False)
     return msgspec.structs.replace(reply, finish="error", cause=error.message, native=native)
 
 
-def whole_call(call: ToolCall, text: str, *, ended: bool) -> ToolCall:
-    """The call with the arguments that were told. One that is not `ended`, or says no JSON, is broken."""
-    if call.kind == "custom":
-        return msgspec.structs.replace(call, arguments=text, broken=not ended)
-    arguments, exact = parse_argument_text(text)
-    broken = not ended or (exact is not None and arguments is None)
-    if broken:
-        return msgspec.structs.replace(call, arguments=None, arguments_text=text, broken=True)
-    return msgspec.structs.replace(call, arguments=arguments, arguments_text=exact)
+def with_calls_told(reply: Reply, told: Iterable[ToolCall]) -> Reply:
+    """The reply with its calls under the ids that they were told with, and broken where they are."""
+    following = iter(told)
+    blocks = (
+        _as_told(block, next(following, block)) if isinstance(block, ToolCall) else block for block in reply.blocks
+    )
+    return msgspec.structs.replace(reply, blocks=tuple(blocks))
+
+
+def _as_told(parsed: ToolCall, told: ToolCall) -> ToolCall:
+    if not told.broken:
+        return msgspec.structs.replace(parsed, id=told.id)
+    return msgspec.structs.replace(parsed, id=told.id, arguments=None, arguments_text=told.arguments_text, broken=True)
 
 
 class StreamParser:

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from segue.canonical.blocks import ToolCall
-from segue.canonical.jsontext import parse_argument_text, write_text
+from segue.canonical.jsontext import parse_argument_text, plain, write_text
 from segue.render.report import Report
 from segue.wire.tools import FREE_TEXT, render_arguments_object
 
-__all__ = ["InputPieces", "grown", "input_value"]
+__all__ = ["PLACEHOLDERS", "InputPieces", "grown", "input_value", "written_out"]
+
+PLACEHOLDERS = frozenset({"{}", "null"})
+"""What some servers say before the real arguments come."""
 
 # Below, what comes later replaces what came before.
 _DEEPEST = 32
@@ -32,6 +35,13 @@ def grown(pieces: Sequence[Any], depth: int = 0) -> Any:
                 members.setdefault(key, []).append(value)
         return {key: grown(values, depth + 1) for key, values in members.items()}
     return said[-1]
+
+
+def written_out(value: object) -> str:
+    """The text of arguments; a value that stands in its place is written down."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else write_text(plain(value))
 
 
 def input_value(text: str, *, ended: bool) -> tuple[Any, bool]:

@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall
-from segue.canonical.jsontext import plain, write_text
+from segue.canonical.jsontext import plain
 from segue.canonical.request import Reply
 from segue.errors import InputError
 from segue.wire.anthropic.items import API, parse_content
@@ -19,8 +19,8 @@ from segue.wire.anthropic.reply import (
     parse_reply,
 )
 from segue.wire.fields import JsonObject, integer_or_none, object_or_none, string_or_none
-from segue.wire.stream import ENDED_EARLY, Reader, cut_off
-from segue.wire.stream_pieces import grown, input_value
+from segue.wire.stream import ENDED_EARLY, Reader
+from segue.wire.stream_pieces import PLACEHOLDERS, grown, input_value, written_out
 
 __all__ = ["AnthropicReader"]
 
@@ -35,8 +35,6 @@ _NOTHING = ("", "", "")
 _DELTAS = {delta: grows for grows, delta, _ in _GROWS.values()}
 # What a delta of an unknown type can't add to.
 _SETTLED = frozenset({"type", "id", "name", "tool_use_id", "input"})
-# What some servers say before the real arguments come.
-_PLACEHOLDERS = frozenset({"{}", "null"})
 
 
 class _Slot:
@@ -198,9 +196,9 @@ class AnthropicReader(Reader):
                 (call,) = parse_content([{**fragment, "input": {}}], self._model)
                 slot.call = self.named(msgspec.structs.replace(cast("ToolCall", call), native=beside))
                 self._place(slot, self.start(slot.call))
-                slot.given = _written(fragment.get("input"))
+                slot.given = _given(fragment.get("input"))
             case _:
-                slot.given = _written(fragment.get("input"))
+                slot.given = _given(fragment.get("input"))
                 self._note_fallback(fragment)
         return slot
 
@@ -223,7 +221,7 @@ class AnthropicReader(Reader):
         if grows == "input":
             text = delta.get("partial_json")
             if text not in (None, ""):
-                self._grow_input(self._taking_input(index), text if isinstance(text, str) else write_text(text))
+                self._grow_input(self._taking_input(index), written_out(text))
         elif grows:
             slot = self._speaking(index, grows)
             tell = self.text if grows == "text" else self.thinking
@@ -266,7 +264,7 @@ class AnthropicReader(Reader):
         return taking[-1]
 
     def _grow_input(self, slot: _Slot, text: str) -> None:
-        if not slot.begun and text.strip() in _PLACEHOLDERS:
+        if not slot.begun and text.strip() in PLACEHOLDERS:
             slot.given = slot.given or text
             return
         self._take_input(slot, text)
@@ -335,15 +333,10 @@ class AnthropicReader(Reader):
             self.failed = ENDED_EARLY
         self._end_all(finished=self.failed is None)
         reply = parse_reply({**self._message, "content": [slot.fragment for slot in self._told]})
-        reply = msgspec.structs.replace(reply, blocks=tuple(self._blocks[place] for place in range(self.blocks)))
-        if self.failed is not None:
-            reply = cut_off(reply, self.failed)
-        self.tell(reply.usage, reply.finish, reply.cause, reply.stop_sequence)
-        return reply
+        blocks = tuple(self._blocks[place] for place in range(self.blocks))
+        return self.concluded(msgspec.structs.replace(reply, blocks=blocks))
 
 
-def _written(value: object) -> str:
+def _given(value: object) -> str:
     """Input that stood at the beginning of a block: all of it, or nothing yet."""
-    if value is None or value == {}:
-        return ""
-    return value if isinstance(value, str) else write_text(value)
+    return "" if value == {} else written_out(value)

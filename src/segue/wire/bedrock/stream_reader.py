@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall
-from segue.canonical.jsontext import plain, write_text
+from segue.canonical.jsontext import plain
 from segue.canonical.request import Reply
 from segue.errors import InputError
 from segue.wire.bedrock.items import parse_content
@@ -18,8 +18,8 @@ from segue.wire.bedrock.reply import parse_error, parse_reply
 from segue.wire.bedrock.traits import API
 from segue.wire.fields import JsonObject, integer_or_none, object_or_none, string_or_none
 from segue.wire.framing import EXCEPTION
-from segue.wire.stream import ENDED_EARLY, Reader, cut_off
-from segue.wire.stream_pieces import grown, input_value
+from segue.wire.stream import ENDED_EARLY, Reader
+from segue.wire.stream_pieces import grown, input_value, written_out
 
 __all__ = ["BedrockReader"]
 
@@ -183,7 +183,7 @@ class BedrockReader(Reader):
             self._place(slot, self.start(slot.call))
         given = used.get("input")
         if given not in (None, {}, ""):
-            self._grow_input(slot, given if isinstance(given, str) else write_text(given))
+            self._grow_input(slot, written_out(given))
 
     def _place(self, slot: _Slot, place: int) -> None:
         slot.place = place
@@ -196,7 +196,7 @@ class BedrockReader(Reader):
         elif kind == _CALL:
             text = (object_or_none(value) or {}).get("input")
             if text not in (None, ""):
-                self._grow_input(self._taking_input(index), text if isinstance(text, str) else write_text(text))
+                self._grow_input(self._taking_input(index), written_out(text))
         elif kind == _THOUGHT:
             self._grow_thought(index, object_or_none(value) or {})
         elif kind == "citation":
@@ -322,11 +322,8 @@ class BedrockReader(Reader):
         self._end_all(finished=self.failed is None)
         message = {**self._role, "content": [slot.fragment for slot in self._told]}
         reply = parse_reply({**self._around, "output": {"message": message}})
-        reply = msgspec.structs.replace(reply, blocks=tuple(self._blocks[place] for place in range(self.blocks)))
-        if self.failed is not None:
-            reply = cut_off(reply, self.failed)
-        self.tell(reply.usage, reply.finish, reply.cause, reply.stop_sequence)
-        return reply
+        blocks = tuple(self._blocks[place] for place in range(self.blocks))
+        return self.concluded(msgspec.structs.replace(reply, blocks=blocks))
 
 
 def _once(signature: list[str]) -> str:

@@ -53,7 +53,7 @@ from segue.wire.gemini.reply import (
 )
 from segue.wire.gemini.spelling import Spelling
 from segue.wire.gemini.stream_parts import GrowingCall, Run
-from segue.wire.stream import ENDED_EARLY, InOrder, Reader, StreamRenderer, cut_off
+from segue.wire.stream import ENDED_EARLY, InOrder, Reader, StreamRenderer, with_calls_told
 
 __all__ = ["GeminiReader", "GeminiRenderer"]
 
@@ -248,17 +248,9 @@ class GeminiReader(Reader):
         if reason is None and not blocked and not self.done and self.failed is None:
             self.failed = ENDED_EARLY
         self._end_call(ended=False)
-        body = self._body()
-        reply = parse_reply(body)
-        told = iter([call for _, calls in sorted(self._told.items()) for call in calls])
-        blocks = tuple(
-            _as_told(block, next(told, block)) if isinstance(block, ToolCall) else block for block in reply.blocks
-        )
-        reply = msgspec.structs.replace(reply, blocks=blocks, others=len(self._others))
-        if self.failed is not None:
-            reply = cut_off(reply, self.failed)
-        self.tell(reply.usage, reply.finish, reply.cause)
-        return reply
+        told = [call for _, calls in sorted(self._told.items()) for call in calls]
+        reply = with_calls_told(parse_reply(self._body()), told)
+        return self.concluded(msgspec.structs.replace(reply, others=len(self._others)))
 
     def _body(self) -> JsonObject:
         """The answer as it would have come at once. An empty text says nothing beside others."""
@@ -299,15 +291,6 @@ _BEGUN = Native(API, {}, intact=False)
 
 def _text_part(text: str, thought: bool) -> JsonObject:
     return {"text": text, "thought": True} if thought else {"text": text}
-
-
-def _as_told(parsed: ToolCall, told: ToolCall) -> ToolCall:
-    """A call of the body under the id that it was told with, and broken where it is."""
-    if told.broken:
-        return msgspec.structs.replace(
-            parsed, id=told.id, arguments=None, arguments_text=told.arguments_text, broken=True
-        )
-    return msgspec.structs.replace(parsed, id=told.id)
 
 
 # ------------------------------------------------------------------------------------------------------------- writing

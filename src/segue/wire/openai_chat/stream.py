@@ -40,7 +40,7 @@ from segue.wire.openai_chat.reply import (
     render_usage,
 )
 from segue.wire.openai_chat.stream_calls import CallDeltas
-from segue.wire.stream import ENDED_EARLY, InOrder, Reader, StreamRenderer, cut_off
+from segue.wire.stream import ENDED_EARLY, InOrder, Reader, StreamRenderer, with_calls_told
 
 __all__ = ["ChatReader", "ChatRenderer"]
 
@@ -219,14 +219,8 @@ class ChatReader(Reader):
             self.failed = ENDED_EARLY
         finished = ended and self.failed is None
         calls = self._calls_told.end(finished=finished, full=self._reason == "length")
-        reply = parse_reply(self._body(), dialect=self._dialect)
-        told = iter(calls)
-        blocks = tuple(_same(block, next(told)) if isinstance(block, ToolCall) else block for block in reply.blocks)
-        reply = msgspec.structs.replace(reply, blocks=blocks, others=len(self._others))
-        if self.failed is not None:
-            reply = cut_off(reply, self.failed)
-        self.tell(reply.usage, reply.finish, reply.cause)
-        return reply
+        reply = with_calls_told(parse_reply(self._body(), dialect=self._dialect), calls)
+        return self.concluded(msgspec.structs.replace(reply, others=len(self._others)))
 
     def _body(self) -> JsonObject:
         """The answer as it would have come at once."""
@@ -259,15 +253,6 @@ def _without_halves(value: JsonObject, apart: str) -> JsonObject:
     """An object in which halves of characters are none, but for the member that holds words: they may meet there."""
     made = cast("JsonObject", plain({key: member for key, member in value.items() if key != apart}))
     return {**made, apart: value[apart]} if apart in value else made
-
-
-def _same(parsed: ToolCall, told: ToolCall) -> ToolCall:
-    """A call of the body, as it was told: under its id, and broken where it is."""
-    if told.broken:
-        return msgspec.structs.replace(
-            parsed, id=told.id, arguments=None, arguments_text=told.arguments_text, broken=True
-        )
-    return msgspec.structs.replace(parsed, id=told.id)
 
 
 def _part(kind: str, text: str) -> JsonObject:

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 from segue.canonical.blocks import Origin, ToolCall
 from segue.canonical.ids import raw_id_or_none
-from segue.canonical.jsontext import parse_argument_text, plain, write_text
+from segue.canonical.jsontext import parse_argument_text, plain
 from segue.wire.fields import JsonObject, object_or_none
 from segue.wire.stream import Reader, mended
+from segue.wire.stream_pieces import PLACEHOLDERS, written_out
 
 __all__ = ["CallDeltas"]
 
 # What a server says before it has anything to say: nothing, or the empty beginning of what then comes whole.
 _NOTHING_YET = frozenset({"", "{", "{}", "null"})
-_PLACEHOLDERS = frozenset({"{}", "null"})
 _KNOWN = frozenset({"index", "id", "type", "function", "custom"})
 
 
@@ -95,12 +95,12 @@ class CallDeltas:
     def take_legacy(self, entry: JsonObject) -> None:
         """The value of `function_call`: one call, without an id."""
         slot = next((slot for slot in self._slots if slot.legacy), None) or self._opened(None, legacy=True)
-        self._add(slot, None, mended(_text(entry.get("name"))), _arguments(entry.get("arguments")))
+        self._add(slot, None, mended(_text(entry.get("name"))), written_out(entry.get("arguments")))
 
     def _take(self, entry: JsonObject) -> None:
         custom = object_or_none(entry.get("custom"))
         detail = custom if custom is not None else object_or_none(entry.get("function")) or {}
-        text = _arguments(detail.get("input" if custom is not None else "arguments"))
+        text = written_out(detail.get("input" if custom is not None else "arguments"))
         if self._reader.halves:
             entry, detail = cast("tuple[JsonObject, JsonObject]", (plain(entry), plain(detail)))
         index, raw_id = _index(entry.get("index")), raw_id_or_none(entry.get("id"))
@@ -162,7 +162,7 @@ class CallDeltas:
             slot.name = name if name.startswith(slot.name) else slot.name + name
         if not text or slot.ended:
             return
-        if slot.held.strip() in _PLACEHOLDERS and text.lstrip().startswith("{"):
+        if slot.held.strip() in PLACEHOLDERS and text.lstrip().startswith("{"):
             slot.held = ""
         slot.held += text
         if slot.held.strip() not in _NOTHING_YET:
@@ -240,13 +240,13 @@ def _begins(slot: _Slot, index: int | None, raw_id: str | None, name: str, text:
         return (another_id and (name != slot.name or not text or _is_whole(text))) or (
             not another_id and raw_id is None and index is None and name != slot.name and _is_whole(text)
         )
-    if not slot.is_whole() and slot.arguments().strip() not in _PLACEHOLDERS:
+    if not slot.is_whole() and slot.arguments().strip() not in PLACEHOLDERS:
         return False
     if another_id:
         return True
     if raw_id is not None and raw_id == slot.raw_id:
         return (index is not None and index != slot.index) or (_is_whole(text) and text != slot.arguments())
-    if slot.arguments().strip() in _PLACEHOLDERS and name == slot.name:
+    if slot.arguments().strip() in PLACEHOLDERS and name == slot.name:
         return False
     return bool(text) or name != slot.name
 
@@ -259,10 +259,3 @@ def _index(value: object) -> int | None:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _arguments(value: Any) -> str:
-    """Argument text; an object that stands for it is written down."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else write_text(plain(value))

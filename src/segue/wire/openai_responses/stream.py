@@ -6,9 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import cast
 
-import msgspec
-
-from segue.canonical.blocks import Native, ToolCall
+from segue.canonical.blocks import Native
 from segue.canonical.jsontext import plain
 from segue.canonical.request import Reply
 from segue.wire.base import ApiError
@@ -19,7 +17,7 @@ from segue.wire.openai_responses.shared import ResponsesDialect
 from segue.wire.openai_responses.stream_items import GrowingItems
 from segue.wire.openai_responses.stream_parts import INPUTS, Family
 from segue.wire.openai_responses.stream_renderer import ResponsesRenderer
-from segue.wire.stream import ENDED_EARLY, Reader, cut_off
+from segue.wire.stream import ENDED_EARLY, Reader, with_calls_told
 
 __all__ = ["ResponsesReader", "ResponsesRenderer"]
 
@@ -158,22 +156,5 @@ class ResponsesReader(Reader):
             self._around["status"] = "completed" if whole else "failed"
         items = self._items.output()
         body = {**self._around, "output": [item.fragment for item in items]}
-        reply = parse_reply(body, dialect=self._dialect)
-        told = iter([call for item in items for call in item.calls])
-        blocks = tuple(
-            _as_told(block, next(told, block)) if isinstance(block, ToolCall) else block for block in reply.blocks
-        )
-        reply = msgspec.structs.replace(reply, blocks=blocks)
-        if self.failed is not None:
-            reply = cut_off(reply, self.failed)
-        self.tell(reply.usage, reply.finish, reply.cause)
-        return reply
-
-
-def _as_told(parsed: ToolCall, told: ToolCall) -> ToolCall:
-    """A call of the response under the id that it was told with, and broken where it is."""
-    if told.broken:
-        return msgspec.structs.replace(
-            parsed, id=told.id, arguments=None, arguments_text=told.arguments_text, broken=True
-        )
-    return msgspec.structs.replace(parsed, id=told.id)
+        told = [call for item in items for call in item.calls]
+        return self.concluded(with_calls_told(parse_reply(body, dialect=self._dialect), told))

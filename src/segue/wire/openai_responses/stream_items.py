@@ -23,8 +23,9 @@ from segue.wire.openai_responses.items import item_kind_or_none, parse_reply_ite
 from segue.wire.openai_responses.request import reading_of
 from segue.wire.openai_responses.shared import ResponsesDialect
 from segue.wire.openai_responses.stream_alike import ENOUGH, AlikeButNumbered
-from segue.wire.openai_responses.stream_parts import INPUTS, Family, GrowingItem, GrowingPart, written_out
+from segue.wire.openai_responses.stream_parts import INPUTS, Family, GrowingItem, GrowingPart
 from segue.wire.stream import Reader
+from segue.wire.stream_pieces import written_out
 
 __all__ = ["GrowingItems"]
 

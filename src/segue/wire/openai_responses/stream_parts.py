@@ -5,11 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from segue.canonical.blocks import ToolCall
-from segue.canonical.jsontext import plain, write_text
 from segue.wire.fields import JsonObject, string_or_none
 from segue.wire.stream import mended
 
-__all__ = ["INPUTS", "Family", "GrowingItem", "GrowingPart", "written_out"]
+__all__ = ["INPUTS", "Family", "GrowingItem", "GrowingPart"]
 
 # What the text of a call stands under, where it is streamed.
 INPUTS = {"function_call": "arguments", "custom_tool_call": "input", "mcp_call": "arguments"}
@@ -101,10 +100,6 @@ class GrowingItem:
         if self.kind == "code_interpreter_call" and self.pieces:
             made["code"] = self.input()
         return made
-
-
-def written_out(value: object) -> str:
-    return value if isinstance(value, str) else write_text(plain(value))
 
 
 def _joined(pieces: list[str]) -> str:
