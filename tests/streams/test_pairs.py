@@ -15,12 +15,12 @@ from segue.canonical.blocks import Block, Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Reply, Usage
 from segue.errors import RemoteProtocolError
 from segue.streaming import reply_body
-from segue.wire.framing import Frames
+from segue.wire.framing import Frames, server_sent
 from segue.wire.registry import WIRES
 from tests.budget import examples
 
 from .reading import obey_the_rules
-from .writing import streamed
+from .writing import streamed, written
 
 PAIRS = tuple(product(WIRES, repeat=2))
 EVERY_PAIR = pytest.mark.parametrize(("client", "server"), PAIRS)
@@ -144,3 +144,21 @@ def test_after_a_reply_that_came_at_once_nothing_is_told(api: str) -> None:
     heard = parser.close()
     obey_the_rules(parser.events(), heard)
     assert (heard.text, [one.arguments for one in heard.calls]) == ("I look.", [{"query": "a"}])
+
+
+@pytest.mark.parametrize("api", WIRES)
+def test_half_a_character_at_the_end_of_words_and_input_is_told_as_none(api: str) -> None:
+    """It is put where the word HALF stands, so that each API has it in its own places."""
+    call = ToolCall("search", {"query": "HALF"}, id="hist_tool_a", origin=Origin(WIRES[api].provider, raw_id="call_9"))
+    reply = Reply((Text("I look HALF"), call), "tool_calls", Usage(1, 1), "r1", "m")
+    parser = WIRES[api].open_stream("turn-1")
+    for name, data in Frames().feed(streamed(api, reply, 1000)):
+        if data != b"[DONE]":
+            parser.feed(server_sent(data.replace(b"HALF", rb"\ud83d"), name))
+    heard = parser.close()
+    events = parser.events()
+    obey_the_rules(events, heard)
+    assert heard.text == "I look \ufffd"
+    assert [one.arguments for one in heard.calls] == [{"query": "\ufffd"}]
+    for target in WIRES:
+        assert written(target, events)

@@ -301,7 +301,7 @@ class AnthropicReader(Reader):
         self._ended.add(slot.key)
         fragment = slot.fragment
         if slot.grows in ("text", "thinking"):
-            fragment[slot.grows] = self.said(slot.place)
+            fragment[slot.grows] = self.ended(slot.place)
         broken = self._end_input(slot, ended=ended) if slot.call or slot.begun or "input" in fragment else False
         if slot.more:
             fragment = slot.fragment = cast("JsonObject", grown([fragment, *slot.more]))
@@ -321,7 +321,7 @@ class AnthropicReader(Reader):
         """Puts the input into the fragment, and says whether it was cut off."""
         if not slot.begun and slot.given:
             self._take_input(slot, slot.given)
-        text = self.said(slot.place) if slot.call is not None else "".join(slot.pieces)
+        text = self.ended(slot.place) if slot.call is not None else "".join(slot.pieces)
         # ANT-37: an empty text means no arguments
         slot.fragment["input"], broken = input_value(text, ended=ended)
         return broken

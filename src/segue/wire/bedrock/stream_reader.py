@@ -292,7 +292,7 @@ class BedrockReader(Reader):
 
     def _end_input(self, slot: _Slot, *, ended: bool) -> bool:
         """Puts the input into the fragment, and says whether it was cut off."""
-        text = "".join(slot.pieces) if slot.call is None else self.said(slot.place)
+        text = "".join(slot.pieces) if slot.call is None else self.ended(slot.place)
         written, broken = input_value(text, ended=ended)
         slot.fragment = {_CALL: {**slot.fragment[_CALL], "input": written}}
         return broken
@@ -301,13 +301,13 @@ class BedrockReader(Reader):
         """The block as it stands in an answer at once."""
         match slot.kind:
             case "text":
-                words = self.said(slot.place)
+                words = self.ended(slot.place)
                 if not slot.pieces or not words:
                     return {_TEXT: words}
                 return {"citationsContent": {"content": [{"text": words}], "citations": slot.pieces}}
             case "reasoningContent":
                 signed = {"signature": _once(slot.signature)} if slot.signature else {}
-                thought = {"reasoningText": {"text": self.said(slot.place), **signed}}
+                thought = {"reasoningText": {"text": self.ended(slot.place), **signed}}
                 return {_THOUGHT: {**cast("JsonObject", grown(slot.pieces) or {}), **thought}}
             case "redactedContent":
                 return {_THOUGHT: {_SEALED: _blob(slot.pieces)}}
