@@ -19,6 +19,9 @@ __all__ = ["FORMATS", "TEXT_FORMATS", "find_format", "format_of"]
 # A list of calls as Python writes them, which has no marker.
 _PYTHONIC = re.compile(r"\s*\[\s*[A-Za-z_][\w.]*\(")
 
+# Tags around JSON are Llama's, around parameters of `xml`; they begin alike.
+_TAGGED_JSON = re.compile(r"<function=[^<>\s]*+>\s*+\{")
+
 FORMATS: tuple[TextFormat, ...] = (HERMES, XML, LLAMA, GEMMA, DEEPSEEK_TEXT, KIMI_TEXT, MISTRAL_TEXT)
 TEXT_FORMATS: dict[str, TextFormat] = {form.name: form for form in FORMATS}
 
@@ -37,6 +40,8 @@ def format_of(text: str) -> TextFormat | None:
     places = [
         (place, -len(marker), form) for form in FORMATS for marker in form.markers if (place := text.find(marker)) >= 0
     ]
+    if (tagged := _TAGGED_JSON.search(text)) is not None:
+        places.append((tagged.start(), -len(tagged[0]), LLAMA))
     if places:
         return min(places, key=lambda found: found[:2])[2]
     return LLAMA if _PYTHONIC.match(text) else None

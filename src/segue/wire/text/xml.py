@@ -82,8 +82,12 @@ def unescaped(value: str) -> str:
 class _Calls(Reader):
     """One call, or several between the same tags."""
 
+    _padded = True
+
     def read(self) -> Reading[list[Piece]]:
         wrapper = yield from self.one_of(*_WRAPPERS)
+        # Seed writes values without the line breaks around them, so those in there are their own.
+        self._padded = wrapper != "<seed:tool_call>"
         pieces: list[Piece] = []
         while True:
             yield from self.space()
@@ -134,7 +138,7 @@ class _Calls(Reader):
             value = yield from self._value(spelling, name)
             if value is None:
                 return _NO_END
-            if spelling.names == "plain":
+            if spelling.names == "plain" and self._padded:
                 value = value.removeprefix("\n").removesuffix("\n")
             arguments[key] = self.declared.argument(name, key, unescaped(value))
         if not found:
