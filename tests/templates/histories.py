@@ -53,9 +53,10 @@ TOOLS: list[dict[str, Any]] = [
         },
     },
 ]
-DECLARED = Declared(
+DECLARATIONS = [
     Tool(tool["function"]["name"], tool["function"]["description"], tool["function"]["parameters"]) for tool in TOOLS
-)
+]
+DECLARED = Declared(DECLARATIONS)
 
 CALLS: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "one": [("get_weather", {"city": "Paris"})],
@@ -66,6 +67,7 @@ CALLS: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "text like numbers": [("get_weather", {"city": "10"}), ("look", {"at": "true"})],
     "quotes and lines": [("look", {"at": 'it\'s "here"\n\tand \\ there\n'}), ("get_weather", {"city": "日本 😀"})],
     "markup": [("look", {"at": "<b>a & b</b> <c/> {x: [1]} `d` ```e```"})],
+    "undeclared": [("look", {"at": "Rome", "quick": True, "depth": 2, "by": None, "who": "me"})],
     "null": [("get_weather", {"city": "Paris", "days": None})],
 }
 """What is called, by what is odd about it."""

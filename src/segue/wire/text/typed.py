@@ -60,9 +60,15 @@ class Declared:
         return (self._schemas or {}).get(name) or {}
 
 
+# Templates that print values as they are print Python's words for these (TPL-03).
+_PYTHON = {"True": True, "False": False, "None": None}
+
+
 def _looks_like(text: str) -> Any:
     """A value of which nobody said what it is: JSON where it is JSON that no text would be."""
     bare = text.strip()
+    if bare in _PYTHON:
+        return _PYTHON[bare]
     value, exact = parse_argument_text(bare) if bare else (None, "")
     return text if exact is not None or isinstance(value, str) else value
 
