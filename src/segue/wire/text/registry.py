@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from segue.errors import InputError, text_argument
+from segue.models import Model
 from segue.wire.text.base import TextFormat
 from segue.wire.text.deepseek import DEEPSEEK_TEXT
 from segue.wire.text.gemma import GEMMA
@@ -12,9 +13,9 @@ from segue.wire.text.hermes import HERMES
 from segue.wire.text.kimi import KIMI_TEXT
 from segue.wire.text.llama import LLAMA
 from segue.wire.text.mistral import MISTRAL_TEXT
-from segue.wire.text.xml_render import XML
+from segue.wire.text.xml_render import SPELLINGS, XML
 
-__all__ = ["FORMATS", "TEXT_FORMATS", "find_format", "format_of"]
+__all__ = ["FORMATS", "TEXT_FORMATS", "find_format", "format_of", "format_to_write"]
 
 # A list of calls as Python writes them, which has no marker.
 _PYTHONIC = re.compile(r"\s*\[\s*[A-Za-z_][\w.]*\(")
@@ -33,6 +34,11 @@ def find_format(name: str) -> TextFormat:
         known = ", ".join(TEXT_FORMATS)
         raise InputError(f"{name!r} is not a known text format; known are auto, {known}", path="format")
     return form
+
+
+def format_to_write(name: str, model: Model) -> TextFormat | None:
+    """A format as the model was taught to write it; None where the name is none of a text format."""
+    return SPELLINGS.get(model.family, XML) if name == XML.name else TEXT_FORMATS.get(name)
 
 
 def format_of(text: str) -> TextFormat | None:
