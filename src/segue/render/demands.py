@@ -25,6 +25,8 @@ class Demands(Struct, frozen=True):
     message with nothing else in it."""
     adjacent: bool = True
     """Results stand right behind their calls. Where not, they may stand anywhere at home."""
+    in_call_order: bool = False
+    """They stand there in the order of the calls, at home too."""
     by_position: bool = False
     """Results are paired with calls by their order; an id that fits no call does not matter."""
     loose_without_id: bool = False
