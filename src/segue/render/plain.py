@@ -41,8 +41,6 @@ def tell(plain: Plain, ways: Ways) -> list[Event]:
         told = _merged(told)
     if demands.calls_alone:
         told = [part for event in told for part in _parted(event)]
-    if demands.calls_one_by_one:
-        told = [part for event in told for part in _one_by_one(event)]
     if demands.bridge:
         told = _bridged(told)
     return [*told, Words(TEXTS.tail)] if ways.tail else told
@@ -60,15 +58,6 @@ def _parted(event: Event) -> list[Event]:
         return [event]
     words = Turn(event.content, event.start, event.start, event.thoughts, event.form, event.marked)
     return [words, Turn(None, event.start, event.stop, placeholder=event.placeholder)]
-
-
-def _one_by_one(event: Event) -> list[Event]:
-    """A turn of several calls as one for each."""
-    if isinstance(event, Words) or event.stop - event.start < 2:
-        return [event]
-    start, placeholder = event.start, event.placeholder
-    first = Turn(event.content, start, start + 1, event.thoughts, event.form, event.marked, placeholder)
-    return [first, *(Turn(None, place, place + 1) for place in range(start + 1, event.stop))]
 
 
 def _bridged(events: list[Event]) -> list[Event]:

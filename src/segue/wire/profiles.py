@@ -144,7 +144,12 @@ PROFILES: Mapping[str, Profile] = {
     # COMP-12: the object itself is wanted by its own `/api/chat`; `/v1` takes a string that holds one.
     "ollama": Profile({"arguments": "object"}, _TEMPLATES, ids=_ids_of_family),
     # COMP-14, COMP-15
-    "vllm": Profile({"arguments": "json", "option_keys": _TOP_K}, by_model=_as_templates_have_it, ids=_ids_of_family),
+    "vllm": Profile(
+        {"arguments": "json", "option_keys": _TOP_K},
+        _TEMPLATES,
+        by_model=_as_templates_have_it,
+        ids=_ids_of_family,
+    ),
     # COMP-17, COMP-18; TPL-05, TPL-06, TPL-13: templates print null content, or break on it.
     "llama.cpp": Profile(
         {
