@@ -32,7 +32,7 @@ FORMAT_OF: dict[str, TextFormat] = {
     **dict.fromkeys((QWEN_25, QWEN_3, QWQ, HERMES_2, HERMES_3, "MiMo-VL", "Reka-Edge"), HERMES),
     **dict.fromkeys(("Bielik-11B-v3.0-Instruct", "ibm-granite-granite-4.0", "ibm-granite-granite-4.1"), HERMES),
     **dict.fromkeys((QWEN_CODER, QWEN_35, NEMOTRON_3, "StepFun3.5-Flash", SEED), XML),
-    **dict.fromkeys((GLM_46, GLM_47, "Spark2.5", "inclusionai-ling-3.0-flash", MINIMAX_M2), XML),
+    **dict.fromkeys((GLM_46, GLM_47, "Spark2.5", "inclusionai-ling-3.0-flash", MINIMAX_M2, MINIMAX_M3), XML),
     **dict.fromkeys(("poolside-Laguna-S-2.1", "poolside-Laguna-XS-2.1", "poolside-Laguna-XS.2"), XML),
     **dict.fromkeys((LLAMA_31, LLAMA_32, LLAMA_33, FUNCTIONARY), LLAMA),
     **dict.fromkeys((GEMMA_4, GEMMA_4_OLD), GEMMA),
