@@ -114,6 +114,8 @@ class _ServerSent:
         return self._frames(buffer[: end + 1])
 
     def held(self) -> bytes | None:
+        if not self._pieces:
+            return None if self._after_cr else b""
         if self._after_cr or len(self._pieces) > _HELD or sum(map(len, self._pieces)) > _HELD:
             return None
         held, self._pieces = b"".join(self._pieces), []

@@ -250,6 +250,8 @@ class StreamParser:
         reader = self._reader
         if reader.alike is not None and (held := self._frames.held()) is not None:
             data = reader.alike.run(held + data)
+            if not data:
+                return
         for name, payload in self._frames.feed(data):
             alike = reader.alike
             if alike is None:
