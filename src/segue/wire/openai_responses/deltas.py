@@ -21,7 +21,6 @@ from segue.wire.events import arguments_text
 from segue.wire.fields import JsonObject, integer_or_none, object_or_none, string_or_none
 from segue.wire.openai_responses.growing import INPUTS, Family, GrowingItem, GrowingPart, written_out
 from segue.wire.openai_responses.items import item_kind_or_none, parse_reply_items
-from segue.wire.openai_responses.likeness import ENOUGH, AlikeButNumbered
 from segue.wire.openai_responses.request import reading_of
 from segue.wire.openai_responses.shared import ResponsesDialect
 from segue.wire.stream import Reader
@@ -42,7 +41,6 @@ class GrowingItems:
         self._at: object = None
         self._now: tuple[GrowingItem, GrowingPart] | None = None
         self._input: GrowingItem | None = None
-        self._deltas = 0
         self.model: str | None = None
         self.stored = True
         self.full = False
@@ -129,7 +127,7 @@ class GrowingItems:
             if item.ended:
                 return
             part = self._part(item, at[2], family)
-            self._at, self._now, self._deltas = at, (item, part), 0
+            self._at, self._now = at, (item, part)
         logprobs = payload.get("logprobs")
         if logprobs and isinstance(logprobs, list):
             given = cast("list[object]", logprobs)
@@ -144,11 +142,7 @@ class GrowingItems:
         self._now = None
 
     def _expect(self, text: str, tell: Callable[[str], object]) -> None:
-        self._deltas += 1
-        if self._deltas == ENOUGH:
-            self._reader.expect("delta", text, tell)
-            like = self._reader.alike
-            self._reader.alike = AlikeButNumbered(like) if like is not None else None
+        self._reader.expect("delta", text, tell)
 
     def text_done(self, payload: JsonObject, family: Family) -> None:
         item = self._meant(payload.get("item_id"), payload.get("output_index"), family.item)
@@ -195,7 +189,6 @@ class GrowingItems:
         if not item.ended:
             self._say_input(item, written_out(text))
             if isinstance(text, str) and item.place is not None:
-                self._deltas = self._deltas if self._input is item else 0
                 self._input = item
                 self._expect(text, partial(self._say_input, item))
 
