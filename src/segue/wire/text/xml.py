@@ -4,7 +4,9 @@
     <tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value></tool_call>             GLM
     <function_calls><invoke name="NAME"><parameter name="KEY">VALUE</parameter></invoke>…     Claude, MiniMax
 
-MiniMax M3's tags are read by `minimax`. A value ends where its closing tag stands and the call goes on behind it; tags that are whole inside it are part of it.
+M3's tags are others: `minimax` reads them.
+
+A value ends where its closing tag stands and the call goes on behind it; tags that are whole inside it are part of it.
 Nothing in a value is encoded, but a `<` before one of these tags' names that has back slashes behind it loses one: so
 a value is written that holds such tags itself. Text that looks like JSON is told from JSON by the declared schema
 alone; where a parameter is not declared, or takes both, it is read as what it looks like. Names in quotes are decoded:
