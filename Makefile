@@ -22,7 +22,7 @@ export TMPDIR := $(CURDIR)/$(VENV)/tmp
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test lint types fmt snapshots catalogue soak bench pins clean
+.PHONY: help setup demo test lint types fmt snapshots catalogue soak bench templates pins clean
 
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,7 +32,7 @@ setup: $(READY)-dev $(OLD)/ready-$(HERE) ## make .venv with the package and all 
 demo: $(READY) ## carry one tool conversation through every wire, judged at each step
 	@$(BIN)/segue demo
 
-test: setup lint types ## everything that must pass: style, types, import contracts, tests
+test: setup templates lint types ## everything that must pass: style, types, import contracts, tests
 	@$(BIN)/pytest -n 2 --inline-snapshot=disable $(ARGS)
 
 lint: setup ## ruff (rules and format) and the import contracts
@@ -53,6 +53,9 @@ snapshots: setup ## write what every wire makes of every conversation, and inlin
 catalogue: setup ## write docs/types.md, the table of every type of tool call and output
 	@$(BIN)/python -m tests.catalog.page > docs/types.md
 
+templates: setup ## unpack the models' own chat templates into .cache (once; tests say why they skip if that can't be)
+	@$(BIN)/python -m tests.templates.unpack
+
 soak: setup ## the properties at length: 100,000 examples, no time limit
 	@SEGUE_SOAK=1 $(BIN)/pytest -n 2 --timeout=0 --inline-snapshot=disable tests/properties $(ARGS)
 
@@ -66,7 +69,7 @@ pins: ## take the newest version of everything into constraints.txt
 	@mv constraints.new constraints.txt && rm -rf $(VENV)-pins
 
 clean: ## remove all that was made: .venv, caches, builds
-	@rm -rf $(VENV) $(VENV)-pins $(OLD) $(BENCH) dist build .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf $(VENV) $(VENV)-pins $(OLD) $(BENCH) dist build .cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find src tests benchmarks docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(MADE):

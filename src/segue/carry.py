@@ -26,7 +26,7 @@ from segue.wire.idmap import IdMap
 from segue.wire.names import NameMap, NameRule
 from segue.wire.registry import WIRES
 from segue.wire.server_tools.declare import declared_abroad, laid_beside
-from segue.wire.text.registry import TEXT_FORMATS
+from segue.wire.text.registry import format_to_write
 from segue.wire.text.telling import in_words, told_in_text
 
 __all__ = [
@@ -132,7 +132,7 @@ def say(
     abroad = declared_abroad(request, demands.api, known, report)
     request = abroad.request
     names = _names(request, demands.api, wire.names(identify(model)))
-    form = TEXT_FORMATS.get(tool_format)
+    form = format_to_write(tool_format, known)
     paired = demands if form is None else in_words(demands)
     transcript = render(request, paired, policy, report, model=model, spell=_told(request, names))
     _report_unsaid(request, wire, report, abroad.told)

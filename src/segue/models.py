@@ -61,6 +61,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "o": ("gpt", "o"),
     "llama": ("llama", ""),
     "glm": ("glm", ""),
+    "minimax": ("minimax", ""),
     "grok": ("grok", ""),
 }
 # Words that may stand for other things too: they decide where none of the above does.

@@ -69,7 +69,7 @@ def test_an_api_is_required_and_the_known_ones_are_listed():
     for arguments in (["check"], ["check", "--api", "gpt4"]):
         ended = run(*arguments, stdin=GOOD)
         assert is_one_line(ended)
-        assert all(row.name in ended.err for row in segue.formats())
+        assert all(row.name in ended.err for row in segue.formats() if row.kind != "text")
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xef\xbb\xbf{}", b"\x00\x01", b'"\xff"'])

@@ -192,7 +192,7 @@ def test_to_is_required_and_the_formats_are_listed():
     ended = run("convert", stdin=GOOD)
     assert is_one_line(ended)
     assert "--to" in ended.err
-    assert all(row.name in ended.err for row in segue.formats())
+    assert all(row.name in ended.err for row in segue.formats() if row.kind != "text")
 
 
 @pytest.mark.parametrize("option", ["--to", "--from"])
@@ -201,7 +201,7 @@ def test_an_unknown_format_lists_the_known_ones(option):
     assert is_one_line(ended)
     assert option in ended.err
     assert "'gpt4'" in ended.err
-    assert all(row.name in ended.err for row in segue.formats())
+    assert all(row.name in ended.err for row in segue.formats() if row.kind != "text")
 
 
 def test_two_files_are_one_too_many(body_file):

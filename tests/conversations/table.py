@@ -24,7 +24,7 @@ from . import (
 )
 from .build import Case
 
-KNOWN = {row.name for row in segue.formats()}
+KNOWN = {row.name for row in segue.formats() if row.kind != "text"}
 ALL: tuple[Case, ...] = (
     *pairing.CASES,
     *ids.CASES,

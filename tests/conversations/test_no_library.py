@@ -50,7 +50,7 @@ PROJECTED = {
     "qwen": r"call_.{1,35}",
 }
 # An id that its own provider repeated may stay so where its API allows it (design §5); both OpenAI wires are one home.
-PROVIDERS = {row.name: row.provider for row in segue.formats()}
+PROVIDERS = {row.name: row.provider for row in segue.formats() if row.kind != "text"}
 GONE = "its call is no longer part of this conversation"
 INTERRUPTED = "[interrupted: no result was recorded]"
 

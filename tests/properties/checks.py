@@ -72,7 +72,7 @@ _PENDING = {
 }
 # Dialects of the Chat wire that have no role for later system text.
 PLAIN_ROLES = ("kimi", "mistral", "deepseek", "qwen")
-_PROVIDERS = {row.name: row.provider for row in segue.formats()}
+_PROVIDERS = {row.name: row.provider for row in segue.formats() if row.kind != "text"}
 _MADE = ("reasoning", "function_call", "custom_tool_call")
 
 

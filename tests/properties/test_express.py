@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
+import segue
 from segue.canonical.jsontext import read_object, write
 from segue.carry import Asked, carry
 from segue.convert import policy_of
@@ -200,3 +201,20 @@ def test_odd_bodies_go_the_long_way_or_come_out_the_same(source: str, data: st.D
         agree(json.dumps(body).encode(), asked, data.draw(WAYS))
     except SegueError:
         pytest.fail("the lane took what the long way refuses")
+
+
+def test_ids_that_are_numbered_anew_at_home_go_the_long_way() -> None:
+    """Which number a call gets, a sample can't show."""
+    rounds: list[dict[str, Any]] = []
+    for number in range(40):
+        # Those that a sample takes are numbered as if there were no others.
+        index = {0: 0, 1: 1, 39: 2}.get(number, number + 5)
+        function = {"name": "f", "arguments": "{}"}
+        call = {"id": f"functions.f:{index}", "type": "function", "function": function}
+        rounds.append({"role": "assistant", "content": "I look.", "tool_calls": [call]})
+        rounds.append({"role": "tool", "tool_call_id": call["id"], "content": "found " * 40})
+    body = {"messages": [{"role": "user", "content": "Go."}, *rounds, {"role": "user", "content": "And?"}]}
+    quick = segue.convert(json.dumps(body).encode(), source="kimi", target="kimi", ids="canonical")
+    assert quick.body == segue.convert(body, source="kimi", target="kimi", ids="canonical").body
+    sent = [message["tool_call_id"] for message in quick.body["messages"] if message["role"] == "tool"]
+    assert sent == [f"functions.f:{number}" for number in range(40)]

@@ -15,7 +15,7 @@ from tests.conversations.build import Case
 from tests.conversations.table import CASES
 
 VALUES: tuple[Any, ...] = (None, 5, -1, True, "", [], {}, "x")
-TARGETS = tuple(row.name for row in segue.formats())
+TARGETS = tuple(row.name for row in segue.formats() if row.kind != "text")
 EACH = 100
 """How many places are tried in the bodies of one API."""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli import options, streams
+from segue.cli import config, options, streams
 
 if TYPE_CHECKING:
     from segue import Reply, Report
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 @options.command("assemble")
 @options.option("--api", required=True, help="The API that the stream is of.")
 @options.option("--to", "target", help="The API whose form the reply shall have; its own where not given.")
-@click.option(
-    "--tool-format", default="auto", metavar="F", help="How the model writes calls, where that is in its text."
-)
+@options.tool_format_option
 @options.file_argument
 @click.pass_context
-def command(ctx: click.Context, file: str, *, api: str, target: str | None, tool_format: str, as_json: bool) -> None:
+def command(
+    ctx: click.Context, file: str, *, api: str, target: str | None, tool_format: str | None, as_json: bool
+) -> None:
     """Put a recorded stream (FILE or stdin) together: raw server-sent events, JSON lines, a JSON list, an AWS
     event stream, or what curl -i shows.
 
@@ -38,7 +38,7 @@ def command(ctx: click.Context, file: str, *, api: str, target: str | None, tool
 
     data = streams.read(file, text=False)
     try:
-        reply = assemble(data, api, tool_format=tool_format)
+        reply = assemble(data, api, tool_format=config.tool_format(tool_format, api))
     except RemoteProtocolError as error:
         if error.kind is not None:
             raise

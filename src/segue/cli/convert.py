@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli import options, streams
+from segue.cli import config, options, streams
 
 if TYPE_CHECKING:
     from segue import Converted
@@ -41,7 +41,7 @@ def _policies(function: Callable[..., Any]) -> Callable[..., Any]:
 @options.option("--to", "target", required=True, help="The API that shall take it.")
 @options.model_option
 @options.profile_option
-@click.option("--tool-format", default="auto", metavar="F", help="How tools are written, against the model's habit.")
+@options.tool_format_option
 @_policies
 @click.option("--report", metavar="F", help="Write what was decided as JSON to this file; - is stderr.")
 @click.option("-v", "--verbose", is_flag=True, help="Sum up on stderr what was repaired, terminal or not.")
@@ -56,6 +56,7 @@ def command(file: str, *, as_json: bool, report: str | None, verbose: bool, **wi
     import segue
 
     _spare_the_input(file, report)
+    wishes["tool_format"] = config.tool_format(wishes["tool_format"], wishes["target"])
     converted = segue.convert(streams.read(file), **wishes)
     chunks = [converted.data]
     if report is not None or as_json:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-__all__ = ["FORMAT", "FormatName", "command", "file_argument", "model_option", "profile_option"]
+__all__ = ["FORMAT", "FormatName", "command", "file_argument", "model_option", "profile_option", "tool_format_option"]
 
 file_argument = click.argument("file", default="-", metavar="[FILE]")
 model_option = click.option("--model", metavar="M", help="The model; rules follow its version.")
@@ -17,6 +17,11 @@ profile_option = click.option(
     "--profile",
     metavar="P",
     help="A server that speaks openai-chat its own way; segue formats --profiles lists them.",
+)
+
+
+tool_format_option = click.option(
+    "--tool-format", metavar="F", help="How tools are written, against the model's habit; auto is by the model."
 )
 
 

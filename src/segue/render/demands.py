@@ -25,6 +25,8 @@ class Demands(Struct, frozen=True):
     message with nothing else in it."""
     adjacent: bool = True
     """Results stand right behind their calls. Where not, they may stand anywhere at home."""
+    in_call_order: bool = False
+    """They stand there in the order of the calls, at home too."""
     by_position: bool = False
     """Results are paired with calls by their order; an id that fits no call does not matter."""
     loose_without_id: bool = False
@@ -40,6 +42,8 @@ class Demands(Struct, frozen=True):
     """An assistant must stand between a result and the human's next words."""
     calls_alone: bool = False
     """A message with calls holds no words; they stand in a message before it."""
+    calls_one_by_one: bool = False
+    """A message holds one call at most; the others follow, each behind the result of the one before."""
     first: Literal["any", "human"] = "any"
     first_at_home: Literal["any", "named", "human"] = "any"
     """At home anything may come first all the same: whatever the model, if one is named, or it may not."""
@@ -65,6 +69,8 @@ class Demands(Struct, frozen=True):
 
     system: Literal["top", "inline"] = "inline"
     later_system: Literal["developer", "system", "text"] = "developer"
+    later_system_at_home: bool = True
+    """Whether system text that came so may stand behind other messages; else it is told as `later_system` says."""
     system_after_reply: bool = True
     """Whether system text may follow an assistant or a result, at home."""
 

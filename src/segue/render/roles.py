@@ -34,7 +34,9 @@ def system_text(draft: Draft) -> Draft:
 
 
 def _later(draft: Draft, message: Message) -> Message:
-    if message.speaker != "system" or draft.demands.later_system != "text" or draft.at_home(message):
+    if message.speaker != "system" or draft.demands.later_system != "text":
+        return message
+    if draft.at_home(message) and draft.demands.later_system_at_home:
         return message
     return _as_words(draft, message) if message.blocks else message
 
@@ -56,7 +58,8 @@ def grouping(draft: Draft) -> Draft:
         draft = draft.with_messages(part for message in draft.messages for part in _words_apart(draft, message))
     match draft.demands.results:
         case "each":
-            return draft.with_messages(part for message in draft.messages for part in _each(message))
+            draft = draft.with_messages(part for message in draft.messages for part in _each(message))
+            return draft.with_messages(_one_by_one(draft)) if draft.demands.calls_one_by_one else draft
         case "joint":
             found = runs(draft.messages, lambda last, message: _same_results(draft, last, message))
             return draft.with_messages(map(_joined, found))
@@ -87,6 +90,29 @@ def _each(message: Message) -> list[Message]:
     parts = [message.holding((block,)) for block in message.blocks if isinstance(block, ToolResponse)]
     words = tuple(block for block in message.blocks if not isinstance(block, ToolResponse))
     return [*parts, message.holding(words, speaker="human")] if words else parts
+
+
+def _one_by_one(draft: Draft) -> list[Message]:
+    """Calls of one message in messages of their own, each with its result behind it (TPL-02, TPL-12)."""
+    told: list[Message] = []
+    for asked, *answers in runs(draft.messages, lambda _last, message: message.speaker == "tool"):
+        calls = [block for block in asked.blocks if isinstance(block, ToolCall) and block.kind != "hosted"]
+        if len(calls) < 2:
+            told += [asked, *answers]
+            continue
+        draft.report.add("moved", "calls of one message: each in a message of its own", call_id=calls[0].id)
+        results: dict[str, list[Message]] = {}
+        for answer in answers:
+            for block in answer.blocks:
+                if isinstance(block, ToolResponse):
+                    results.setdefault(block.call_id, []).append(answer)
+        later = {id(call) for call in calls[1:]}
+        told.append(asked.holding(tuple(block for block in asked.blocks if id(block) not in later)))
+        told += results.pop(calls[0].id, [])
+        for call in calls[1:]:
+            told += [Message("ai", (call,), turn_key=asked.turn_key), *results.pop(call.id, [])]
+        told += [answer for answers in results.values() for answer in answers]
+    return told
 
 
 def _words_apart(draft: Draft, message: Message) -> list[Message]:

@@ -26,6 +26,7 @@ _HEAD_LIMIT = 1 << 20
 _LF = 0x0A
 # So many names of events are remembered; an API has fewer.
 _NAMES = 256
+_HELD = 1 << 14
 
 
 class _Framing(Protocol):
@@ -45,6 +46,14 @@ class Frames:
             return self._framing.feed(data)
         self._head += data
         return self._begun(ended=False)
+
+    def held(self) -> bytes | None:
+        """The beginning of a server-sent event whose end has not come, taken out to be fed again with what follows.
+
+        None where there is no telling: in another framing, or where it has grown so long that this would cost.
+        """
+        framing = self._framing
+        return framing.held() if isinstance(framing, _ServerSent) else None
 
     def close(self) -> list[Frame]:
         """What no end was seen of, and still is whole."""
@@ -103,6 +112,14 @@ class _ServerSent:
         end = buffer.rfind(b"\n\n")
         self._pieces = [buffer[end + 2 :]] if end + 2 < len(buffer) else []
         return self._frames(buffer[: end + 1])
+
+    def held(self) -> bytes | None:
+        if not self._pieces:
+            return None if self._after_cr else b""
+        if self._after_cr or len(self._pieces) > _HELD or sum(map(len, self._pieces)) > _HELD:
+            return None
+        held, self._pieces = b"".join(self._pieces), []
+        return held
 
     def close(self) -> list[Frame]:
         rest, self._pieces = b"".join(self._pieces), []

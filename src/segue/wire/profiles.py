@@ -48,8 +48,36 @@ def _ids_of_family(model: Model) -> IdScheme:
 
 def _where_models_reason(model: Model) -> Row:
     """COMP-02: reasoning goes back to models that have it, at home."""
-    reasons = model.thinking or model.name.rsplit("/", 1)[-1].startswith("gpt-oss") or model.family == "qwen"
+    reasons = model.thinking or _is_gpt_oss(model) or model.family == "qwen"
     return {"reasoning": "none" if reasons else "refused"}
+
+
+def _is_gpt_oss(model: Model) -> bool:
+    return model.name.rsplit("/", 1)[-1].lower().startswith("gpt-oss")
+
+
+_MISTRAL_TURNS = {
+    "alternation": "strict",
+    "bridge": True,
+    "first": "human",
+    "first_at_home": "human",
+    "later_system_at_home": False,
+}
+
+
+def _as_templates_have_it(model: Model) -> Row:
+    """What the chat template of a model wants, where the server runs that."""
+    # TPL-15
+    if model.family == "mistral":
+        return _MISTRAL_TURNS
+    # TPL-04
+    if model.family == "qwen" and model.at_least(3, 5):
+        return {"human_wanted": True, "later_system_at_home": False}
+    # TPL-12, TPL-13
+    if _is_gpt_oss(model):
+        return {"calls_one_by_one": True, "calls_alone": True}
+    # TPL-02
+    return {"calls_one_by_one": model.family == "llama" and not model.at_least(4)}
 
 
 def _sealed_for_gemini(model: Model) -> Row:
@@ -83,6 +111,8 @@ _PLAIN = Profile(
     },
 )
 _MEDIA = frozenset({"image", "audio", "document"})
+# TPL-16: most templates write no ids.
+_TEMPLATES = {"in_call_order": True}
 _TOP_K = {"top_k": "top_k"}
 _FIREWORKS = (
     "model messages tools tool_choice parallel_tool_calls functions function_call max_tokens max_completion_tokens "
@@ -112,13 +142,25 @@ PROFILES: Mapping[str, Profile] = {
     # COMP-11
     "z.ai": Profile({}, {"unique_ids": "conversation", "first": "human", "human_wanted": True}),
     # COMP-12: the object itself is wanted by its own `/api/chat`; `/v1` takes a string that holds one.
-    "ollama": Profile({"arguments": "object"}, ids=_ids_of_family),
+    "ollama": Profile({"arguments": "object"}, _TEMPLATES, ids=_ids_of_family),
     # COMP-14, COMP-15
-    "vllm": Profile({"arguments": "json", "option_keys": _TOP_K}, ids=_ids_of_family),
-    # COMP-17, COMP-18
+    "vllm": Profile(
+        {"arguments": "json", "option_keys": _TOP_K},
+        _TEMPLATES,
+        by_model=_as_templates_have_it,
+        ids=_ids_of_family,
+    ),
+    # COMP-17, COMP-18; TPL-05, TPL-06, TPL-13: templates print null content, or break on it.
     "llama.cpp": Profile(
-        {"arguments": "json", "template_options": True, "option_keys": _TOP_K},
-        {"ending": "prefill", "prefill_while_reasoning": False},
+        {
+            "arguments": "json",
+            "template_options": True,
+            "option_keys": _TOP_K,
+            "empty_content": "",
+            "reasoning_key": "reasoning_content",
+        },
+        {**_TEMPLATES, "ending": "prefill", "prefill_while_reasoning": False},
+        by_model=_as_templates_have_it,
         ids=_ids_of_family,
     ),
     # COMP-21

@@ -16,6 +16,7 @@ from segue.wire.dialects.qwen import QWEN
 from segue.wire.gemini import GEMINI
 from segue.wire.openai_chat import OPENAI_CHAT
 from segue.wire.openai_responses import OPENAI_RESPONSES
+from segue.wire.text.registry import FORMATS
 
 __all__ = ["WIRES", "Format", "find", "formats"]
 
@@ -44,7 +45,10 @@ def find(name: str, *, argument: str) -> Wire:
 
 
 class Format(Struct, frozen=True):
-    """A row of the registry, as users see it. `on` is the wire that a dialect is spoken on."""
+    """A row of the registry, as users see it. `on` is the wire that a dialect is spoken on.
+
+    A `text` format is no API of its own: it is put on one by `tool_format`, and has no default model.
+    """
 
     name: str
     kind: str
@@ -56,6 +60,7 @@ class Format(Struct, frozen=True):
 
 
 def formats() -> tuple[Format, ...]:
-    """Every API that segue speaks."""
+    """Every API that segue speaks, and every way to tell tools in words."""
     names = Format.__struct_fields__
-    return tuple(Format(*(getattr(wire, name) for name in names)) for wire in WIRES.values())
+    wires = [Format(*(getattr(wire, name) for name in names)) for wire in WIRES.values()]
+    return (*wires, *(Format(form.name, "text", None, form.provider, "", form.name, form.title) for form in FORMATS))

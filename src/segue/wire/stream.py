@@ -7,7 +7,6 @@ An API's `stream.py` has a `Reader` (payloads to events, and to the body that th
 from __future__ import annotations
 
 import json
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
@@ -19,6 +18,7 @@ from segue.canonical.ids import canonical_tool_id
 from segue.canonical.jsontext import MAX_DEPTH, depth_of
 from segue.canonical.request import Reply
 from segue.errors import InputError, RemoteProtocolError
+from segue.wire.alike import Alike
 from segue.wire.base import ApiError, JsonObject, Projection
 from segue.wire.events import (
     End,
@@ -61,62 +61,10 @@ _decode = msgspec.json.Decoder().decode
 # ------------------------------------------------------------------------------------------------------------- reading
 
 
-_decode_text = msgspec.json.Decoder(str).decode
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_PROBE = "\u00b6probe"
 # A server that puts something new into each payload is not looked at for likeness any longer.
 _UNLIKE = 32
-
-
-class Alike:
-    """Payloads that differ in one text and nothing else: that text is all that is read of them, and told on at once."""
-
-    __slots__ = ("head", "tail", "tell")
-
-    def __init__(self, head: bytes, tail: bytes, tell: Callable[[str], object]) -> None:
-        self.head = head
-        self.tail = tail
-        self.tell = tell
-
-    def take(self, payload: bytes) -> bool:
-        """Whether the payload is alike, and was told."""
-        if not payload.startswith(self.head) or not payload.endswith(self.tail):
-            return False
-        try:
-            text = _decode_text(payload[len(self.head) : len(payload) - len(self.tail)])
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            return False
-        self.tell(text)
-        return True
-
-    @classmethod
-    def of(cls, payload: bytes, key: str, text: str, tell: Callable[[str], object]) -> Alike | None:
-        """Those that are like this payload but for the text under this key; None if that can't be told for sure."""
-        place = payload.rfind(b'"%b"' % key.encode())
-        found = _STRING.search(payload, payload.find(b":", place)) if place >= 0 else None
-        if found is None:
-            return None
-        made = cls(payload[: found.start()], payload[found.end() :], tell)
-        try:
-            if _decode_text(found[0]) != text:
-                return None
-            probe = _decode(made.head + b'"%b"' % _PROBE.encode() + made.tail)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            return None
-        return made if _swapped(probe, key, _PROBE, text) == _decode(payload) else None
-
-
-def _swapped(value: Any, key: str, text: str, other: str) -> Any:
-    """The value with this text under this key exchanged."""
-    if isinstance(value, dict):
-        members = cast("JsonObject", value)
-        return {
-            name: other if name == key and member == text else _swapped(member, key, text, other)
-            for name, member in members.items()
-        }
-    if isinstance(value, list):
-        return [_swapped(member, key, text, other) for member in cast("list[Any]", value)]
-    return value
+# To tell payloads apart that differ in more than their text costs too much for a few.
+_ENOUGH = 8
 
 
 class Reader(ABC):
@@ -140,6 +88,8 @@ class Reader(ABC):
         self.alike: Alike | None = None
         """What the next payload is likely to be. Whoever tells deltas sets it, and unsets it when the block ends."""
         self.unlike = 0
+        self._likely = 0
+        self.name: str | None = None
         self.payload = b""
         """The payload at hand, as it is written; empty where it came decoded."""
 
@@ -202,11 +152,15 @@ class Reader(ABC):
 
     def expect(self, key: str, text: str, tell: Callable[[str], object]) -> None:
         """Like the payload at hand, but for the text under this key, the next ones are likely to be."""
-        if self.payload and not self.halves and self.unlike < _UNLIKE:
-            self.alike = Alike.of(self.payload, key, text, tell)
+        self._likely += 1
+        if not self.payload or self.halves or self.unlike >= _UNLIKE:
+            return
+        if self._likely >= _ENOUGH or not Alike.varies(self.payload):
+            self.alike = Alike.of(self.payload, self.name, key, text, tell)
 
     def end(self, index: int, block: Text | Thinking | ToolCall) -> None:
         self.alike = None
+        self._likely = 0
         del self._pieces[index]
         self.events.append(End(index, block))
 
@@ -301,6 +255,10 @@ class StreamParser:
 
     def feed(self, data: bytes) -> None:
         reader = self._reader
+        if reader.alike is not None and (held := self._frames.held()) is not None:
+            data = reader.alike.run(held + data)
+            if not data:
+                return
         for name, payload in self._frames.feed(data):
             alike = reader.alike
             if alike is None:
@@ -366,7 +324,7 @@ class StreamParser:
         except (msgspec.DecodeError, UnicodeDecodeError):
             value = self._with_halves(payload)
         if isinstance(value, dict):
-            self._reader.payload = payload
+            self._reader.payload, self._reader.name = payload, name
             self.take(cast("JsonObject", value), name)
             self._reader.payload = b""
             return

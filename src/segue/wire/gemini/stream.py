@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall
-from segue.canonical.jsontext import plain, write, write_text
+from segue.canonical.jsontext import plain, read_object, write, write_text
 from segue.canonical.request import Reply, Usage
 from segue.models import identify
 from segue.wire.base import Projection
@@ -57,6 +57,7 @@ from segue.wire.stream import ENDED_EARLY, InOrder, Reader, StreamRenderer, with
 
 __all__ = ["GeminiReader", "GeminiRenderer"]
 
+_COUNTS = both("usageMetadata")
 _GROWS = frozenset({"text", "thought"})
 _NOT_AROUND = frozenset({*both("candidates", "usageMetadata"), "error"})
 _PARTIAL = both("args", "partialArgs", "willContinue")
@@ -84,6 +85,7 @@ class GeminiReader(Reader):
         self._others: set[int] = set()
 
     def read(self, payload: JsonObject, name: str | None) -> None:
+        self._catch_up()
         if payload.get("error"):
             self.failed = self.failed or parse_error(0, plain(payload) if self.halves else payload)
             return
@@ -95,7 +97,8 @@ class GeminiReader(Reader):
         candidates = payload.get("candidates")
         if self._run is not None and (text := _more_words(candidates, self._run.thought)):
             self._run.say(text)
-            self.expect("text", text, self._run.say)
+            if self._run.settled:
+                self.expect("text", text, self._run.more)
             return
         candidates = (
             cast("list[object]", candidates) if isinstance(candidates, list) else items_of(candidates, "candidates")
@@ -110,6 +113,13 @@ class GeminiReader(Reader):
                 self._read_candidate(candidate)
             elif index > 0:
                 self._others.add(index)
+
+    def _catch_up(self) -> None:
+        """The counts of the last chunk, where only its text was read."""
+        if self.alike is not None and self.alike.last:
+            last = read_object(self.alike.last)[0]
+            self._around.update({key: value for key, value in last.items() if key in _COUNTS and value is not None})
+            self.alike.last = b""
 
     def _open(self) -> None:
         said = self._around
@@ -242,6 +252,7 @@ class GeminiReader(Reader):
     # ---------------------------------------------------------------------------------------------------------- the end
 
     def finish(self) -> Reply:
+        self._catch_up()
         self._end_run()
         reason = look(self._candidate or {}, "finishReason")
         blocked = self._candidate is None and bool(object_at(self._around, "promptFeedback"))

@@ -15,6 +15,7 @@ __all__ = ["GrowingCall", "Run"]
 
 # From this length on, nobody says by chance all that was said once more, and goes on.
 _LONG = 24
+_CHUNKS = 4
 
 
 class Run:
@@ -53,6 +54,15 @@ class Run:
                 elif self._chunks == 1:
                     self._held = text
                     return
+        self._tell(text)
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is plain by now that no chunk repeats the ones before it."""
+        return self._chunks >= _CHUNKS and not self.repeats and self._held is None
+
+    def more(self, text: str) -> None:
+        """More of a text that is settled."""
         self._tell(text)
 
     def _tell(self, text: str) -> None:

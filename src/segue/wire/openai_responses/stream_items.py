@@ -22,7 +22,6 @@ from segue.wire.fields import JsonObject, integer_or_none, object_or_none, strin
 from segue.wire.openai_responses.items import item_kind_or_none, parse_reply_items
 from segue.wire.openai_responses.request import reading_of
 from segue.wire.openai_responses.shared import ResponsesDialect
-from segue.wire.openai_responses.stream_alike import ENOUGH, AlikeButNumbered
 from segue.wire.openai_responses.stream_parts import INPUTS, Family, GrowingItem, GrowingPart
 from segue.wire.stream import Reader
 from segue.wire.stream_pieces import written_out
@@ -43,7 +42,6 @@ class GrowingItems:
         self._at: object = None
         self._now: tuple[GrowingItem, GrowingPart] | None = None
         self._input: GrowingItem | None = None
-        self._deltas = 0
         self.model: str | None = None
         self.stored = True
         self.full = False
@@ -130,7 +128,7 @@ class GrowingItems:
             if item.ended:
                 return
             part = self._part(item, at[2], family)
-            self._at, self._now, self._deltas = at, (item, part), 0
+            self._at, self._now = at, (item, part)
         logprobs = payload.get("logprobs")
         if logprobs and isinstance(logprobs, list):
             given = cast("list[object]", logprobs)
@@ -145,11 +143,7 @@ class GrowingItems:
         self._now = None
 
     def _expect(self, text: str, tell: Callable[[str], object]) -> None:
-        self._deltas += 1
-        if self._deltas == ENOUGH:
-            self._reader.expect("delta", text, tell)
-            like = self._reader.alike
-            self._reader.alike = AlikeButNumbered(like) if like is not None else None
+        self._reader.expect("delta", text, tell)
 
     def text_done(self, payload: JsonObject, family: Family) -> None:
         item = self._meant(payload.get("item_id"), payload.get("output_index"), family.item)
@@ -196,7 +190,6 @@ class GrowingItems:
         if not item.ended:
             self._say_input(item, written_out(text))
             if isinstance(text, str) and item.place is not None:
-                self._deltas = self._deltas if self._input is item else 0
                 self._input = item
                 self._expect(text, partial(self._say_input, item))
 

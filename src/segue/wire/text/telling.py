@@ -50,6 +50,7 @@ def in_words(demands: Demands) -> Demands:
         adjacent=True,
         loose_without_id=False,
         bridge=False,
+        calls_one_by_one=False,
         error_flag=False,
         own_errors=False,
         text_results=True,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from segue.canonical.jsontext import parse_argument_text
 from segue.canonical.request import Tool
 from segue.wire.fields import object_or_none
 from segue.wire.text.loose import NotReadableError, read_loose
 
-__all__ = ["Declared"]
+__all__ = ["Declared", "Nested"]
+
+Nested: TypeAlias = "str | list[tuple[str, Nested]]"
 
 _ANY = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 
@@ -43,26 +45,55 @@ class Declared:
         """The value of an argument that was written as bare text."""
         schema = self._schema(name)
         found = object_or_none((object_or_none(schema.get("properties")) or {}).get(key))
-        if found is None:
-            return _looks_like(text)
-        types = _types_of(found, schema)
-        if types == frozenset({"string"}):
-            return text
-        if "string" in types:
-            value = _looks_like(text)
-            return value if _type_of(value) in types or (type(value) is int and "number" in types) else text
-        try:
-            return read_loose(text.strip())
-        except NotReadableError:
-            return text
+        return _looks_like(text) if found is None else _read_as(_types_of(found, schema), text)
+
+    def nested(self, name: str, key: str, value: Nested) -> Any:
+        """The same for an argument that was written as elements in elements, down to bare text."""
+        schema = self._schema(name)
+        found = object_or_none((object_or_none(schema.get("properties")) or {}).get(key))
+        return _typed(value, found, schema)
 
     def _schema(self, name: str) -> Mapping[str, Any]:
         return (self._schemas or {}).get(name) or {}
 
 
+def _read_as(types: frozenset[str], text: str) -> Any:
+    if types == frozenset({"string"}):
+        return text
+    if "string" in types:
+        value = _looks_like(text)
+        return value if _type_of(value) in types or (type(value) is int and "number" in types) else text
+    try:
+        return read_loose(text.strip())
+    except NotReadableError:
+        return text
+
+
+def _typed(value: Nested, schema: Mapping[str, Any] | None, root: Mapping[str, Any]) -> Any:
+    types = _ANY if schema is None else _types_of(schema, root)
+    if isinstance(value, str):
+        if not value.strip() and len(types) == 1 and not types.isdisjoint(("array", "object")):
+            return [] if "array" in types else {}
+        return _looks_like(value) if schema is None else _read_as(types, value)
+    schemas = [] if schema is None else [schema, *_options(schema, root)]
+    if "object" not in types or ("array" in types and all(key == "item" for key, _ in value)):
+        items = next((found for one in schemas if (found := object_or_none(one.get("items"))) is not None), None)
+        return [_typed(inner, items, root) for _, inner in value]
+    known: dict[str, Any] = {}
+    for one in schemas:
+        known |= object_or_none(one.get("properties")) or {}
+    return {key: _typed(inner, object_or_none(known.get(key)), root) for key, inner in value}
+
+
+# Templates that print values as they are print Python's words for these (TPL-03).
+_PYTHON = {"True": True, "False": False, "None": None}
+
+
 def _looks_like(text: str) -> Any:
     """A value of which nobody said what it is: JSON where it is JSON that no text would be."""
     bare = text.strip()
+    if bare in _PYTHON:
+        return _PYTHON[bare]
     value, exact = parse_argument_text(bare) if bare else (None, "")
     return text if exact is not None or isinstance(value, str) else value
 

@@ -4,6 +4,8 @@
     <tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value></tool_call>             GLM
     <function_calls><invoke name="NAME"><parameter name="KEY">VALUE</parameter></invoke>…     Claude, MiniMax
 
+M3's tags are others: `minimax` reads them.
+
 A value ends where its closing tag stands and the call goes on behind it; tags that are whole inside it are part of it.
 Nothing in a value is encoded, but a `<` before one of these tags' names that has back slashes behind it loses one: so
 a value is written that holds such tags itself. Text that looks like JSON is told from JSON by the declared schema
@@ -82,8 +84,12 @@ def unescaped(value: str) -> str:
 class _Calls(Reader):
     """One call, or several between the same tags."""
 
+    _padded = True
+
     def read(self) -> Reading[list[Piece]]:
         wrapper = yield from self.one_of(*_WRAPPERS)
+        # Seed writes values without the line breaks around them, so those in there are their own.
+        self._padded = wrapper != "<seed:tool_call>"
         pieces: list[Piece] = []
         while True:
             yield from self.space()
@@ -134,7 +140,7 @@ class _Calls(Reader):
             value = yield from self._value(spelling, name)
             if value is None:
                 return _NO_END
-            if spelling.names == "plain":
+            if spelling.names == "plain" and self._padded:
                 value = value.removeprefix("\n").removesuffix("\n")
             arguments[key] = self.declared.argument(name, key, unescaped(value))
         if not found:

@@ -9,6 +9,7 @@ from typing import Any
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
 from segue.wire.fields import object_or_none
+from segue.wire.text import minimax
 from segue.wire.text.base import Answered, TextFormat
 from segue.wire.text.spoken import function_of, object_of_call, spaced
 from segue.wire.text.xml import OPENER, SAFE_TAG
@@ -167,8 +168,16 @@ def _spelled(
     return TextFormat(
         name="xml",
         title=title,
-        openers=(OPENER,),
-        markers=("<function=", "<parameter=", "<arg_key>", "<invoke name=", "<minimax:tool_call>", "<function_calls>"),
+        openers=(OPENER, minimax.OPENER),
+        markers=(
+            minimax.MARKER,
+            "<function=",
+            "<parameter=",
+            "<arg_key>",
+            "<invoke name=",
+            "<minimax:tool_call>",
+            "<function_calls>",
+        ),
         render_tools=render_tools,
         render_calls=render_calls,
         render_results=render_results,

@@ -1,0 +1,87 @@
+"""MiniMax M3's calls: tags behind a token of their own, keys as tags, and objects and lists as tags in tags.
+
+    ]<]minimax[>[<tool_call>
+    ]<]minimax[>[<invoke name="NAME">]<]minimax[>[<KEY>VALUE]<]minimax[>[</KEY>]<]minimax[>[</invoke>
+    ]<]minimax[>[</tool_call>
+
+The token stands before every tag, so nothing in a value is one. Items of a list are called `item`; what a value is,
+the schema tells. Read only: `xml` writes M2's tags, since here neither null nor an empty list can be told.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+
+from segue.wire.text.base import Found, Opener, Piece, any_of
+from segue.wire.text.reader import Reader, Reading
+from segue.wire.text.typed import Nested
+
+__all__ = ["MARKER", "OPENER"]
+
+MARKER = "]<]minimax[>["
+_SECTION, _SECTION_END = f"{MARKER}<tool_call>", f"{MARKER}</tool_call>"
+_INVOKE, _INVOKE_END = f"{MARKER}<invoke name=", f"{MARKER}</invoke>"
+_ENDS = (_INVOKE_END, _SECTION_END, _SECTION, _INVOKE)
+_END = re.compile("|".join(map(re.escape, _ENDS)))
+_NAME = re.compile(r"""\s*+(?:"([^"<>]*+)"|'([^'<>]*+)')\s*+>""")
+_IN_TAG = re.compile(r"[^<>]*+")
+_DEEPEST = 64
+_TAG = re.compile(r"<(/?)([^<>]++)>(.*)", re.DOTALL)
+
+
+class _Call(Reader):
+    """One call, with the section's tags if they stand before or behind it."""
+
+    def read(self) -> Reading[list[Piece]]:
+        if (yield from self.one_of(_SECTION)):
+            yield from self.space()
+        if not (yield from self.one_of(_INVOKE)):
+            return [self.lost("no call follows the tag")]
+        start = self.mark
+        yield from self.matching(_IN_TAG)
+        yield from self.one_of(">")
+        named = _NAME.fullmatch(self.since(start))
+        inside = self.mark
+        end = yield from self.until(_END, max(map(len, _ENDS)))
+        tree = _tree(self.since(inside))
+        if end == _INVOKE_END:
+            self.take(len(end))
+        if named is None or end != _INVOKE_END or tree is None:
+            return [self.lost("no tool is named" if named is None else "the call has no end")]
+        yield from self._section_end()
+        name = html.unescape(named[1] or named[2] or "")
+        values = {key: self.declared.nested(name, key, value) for key, value in tree}
+        return [Found(name, values, written=self.written())] if name else [self.lost("no tool is named")]
+
+    def _section_end(self) -> Reading[None]:
+        end = self.mark
+        yield from self.space()
+        if not (yield from self.one_of(_SECTION_END)):
+            self.give_back(end)
+
+
+def _tree(text: str) -> list[tuple[str, Nested]] | None:
+    """The elements of a call, each its text or the elements in it; None where the tags don't fit together."""
+    before, *tags = text.split(MARKER)
+    inside: list[tuple[str, str, list[tuple[str, Nested]]]] = [("", "", [])]
+    if before.strip():
+        return None
+    for tag in tags:
+        found = _TAG.fullmatch(tag)
+        if found is None:
+            return None
+        closing, key, words = found.groups()
+        if not closing:
+            if len(inside) > _DEEPEST:
+                return None
+            inside.append((key, words, []))
+            continue
+        opened, said, children = inside.pop()
+        if opened != key or not inside or words.strip() or (children and said.strip()):
+            return None
+        inside[-1][2].append((key, children or said))
+    return inside[0][2] if len(inside) == 1 else None
+
+
+OPENER: Opener = any_of((_SECTION, _INVOKE), _Call)

@@ -1,0 +1,114 @@
+"""Histories for templates: calls with arguments that are hard to tell, and what a template makes of a turn of them."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import Any
+
+from segue.canonical.blocks import ToolCall
+from segue.canonical.request import Tool
+from segue.wire.text.base import Answered
+from segue.wire.text.typed import Declared
+from tests.templates.engine import prompt
+
+Message = dict[str, Any]
+Messages = list[Message]
+
+TOOLS: list[dict[str, Any]] = [
+    {
+        "type": "function",
+        "function": {
+            "name": "get_weather",
+            "description": "The weather of a city.",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "city": {"type": "string", "description": "Where it is."},
+                    "days": {"type": "integer", "description": "How far ahead."},
+                    "detail": {
+                        "type": "object",
+                        "description": "What to tell.",
+                        "properties": {"wind": {"type": "boolean", "description": "Whether it blows."}},
+                    },
+                },
+                "required": ["city"],
+            },
+        },
+    },
+    {
+        "type": "function",
+        "function": {
+            "name": "look",
+            "description": "Looks at things.",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "at": {"type": "string", "description": "At what."},
+                    "of": {"type": "array", "description": "Of whom.", "items": {"type": "string"}},
+                    "near": {"type": "boolean", "description": "From where."},
+                    "zoom": {"type": "number", "description": "How much."},
+                },
+                "required": ["at"],
+            },
+        },
+    },
+]
+DECLARATIONS = [
+    Tool(tool["function"]["name"], tool["function"]["description"], tool["function"]["parameters"]) for tool in TOOLS
+]
+DECLARED = Declared(DECLARATIONS)
+
+CALLS: dict[str, list[tuple[str, dict[str, Any]]]] = {
+    "one": [("get_weather", {"city": "Paris"})],
+    "several": [("get_weather", {"city": "Paris", "days": 3}), ("look", {"at": "it", "near": True, "zoom": 1.5})],
+    "the same twice": [("look", {"at": "here"}), ("look", {"at": "here"})],
+    "nothing said": [("get_weather", {}), ("look", {})],
+    "nested": [("get_weather", {"city": "Łódź", "detail": {"wind": False}}), ("look", {"at": "", "of": ["a", "b"]})],
+    "text like numbers": [("get_weather", {"city": "10"}), ("look", {"at": "true"})],
+    "quotes and lines": [("look", {"at": 'it\'s "here"\n\tand \\ there\n'}), ("get_weather", {"city": "日本 😀"})],
+    "markup": [("look", {"at": "<b>a & b</b> <c/> {x: [1]} `d` ```e```"})],
+    "undeclared": [("look", {"at": "Rome", "quick": True, "depth": 2, "by": None, "who": "me"})],
+    "null": [("get_weather", {"city": "Paris", "days": None})],
+}
+"""What is called, by what is odd about it."""
+
+QUESTION: Messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "What is it like?"}]
+
+
+def made(calls: list[tuple[str, dict[str, Any]]]) -> list[ToolCall]:
+    return [ToolCall(name, arguments, identity(number)) for number, (name, arguments) in enumerate(calls)]
+
+
+def identity(number: int) -> str:
+    """An id that all templates take: nine letters and digits."""
+    return f"callabc{number:02d}"
+
+
+def asked(calls: list[ToolCall], words: str = "") -> Message:
+    """A message of an assistant, with arguments as objects, which all templates take."""
+    listed = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in calls
+    ]
+    return {"role": "assistant", "content": words, "tool_calls": listed}
+
+
+def answered(results: list[Answered]) -> Messages:
+    return [{"role": "tool", "tool_call_id": one.id, "name": one.name, "content": one.text} for one in results]
+
+
+def added(name: str, before: Messages, messages: Messages, **more: Any) -> str:
+    """What a template says of messages that follow others, with their header and end."""
+    without, whole = prompt(name, before, **more), prompt(name, [*before, *messages], **more)
+    same = takewhile(lambda signs: signs[0] == signs[1], zip(without, whole, strict=False))
+    return whole[sum(1 for _ in same) :]
+
+
+def bare(text: str) -> str:
+    """A text without white space."""
+    return "".join(text.split())
+
+
+def results_of(calls: list[ToolCall]) -> list[Answered]:
+    texts = ('{"degrees": 4}', "It is\nblue.")
+    return [Answered(call.name, call.id, texts[number % 2]) for number, call in enumerate(calls)]

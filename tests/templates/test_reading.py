@@ -1,0 +1,106 @@
+"""What a model's own template writes for calls, the format's reader reads as the very same calls."""
+
+from __future__ import annotations
+
+import pytest
+
+from segue.wire.text.base import Found, Lost
+from segue.wire.text.registry import format_of
+from segue.wire.text.scan import CallScanner, pieces_of
+from tests.templates import models
+from tests.templates.histories import CALLS, DECLARED, QUESTION, added, answered, asked, identity, made, results_of
+
+TEMPLATES = [*models.FORMAT_OF]
+# TPL-02: some take one call a message; test_rules shows it.
+CASES = [
+    (template, odd)
+    for template, form in models.FORMAT_OF.items()
+    for odd, calls in CALLS.items()
+    if len(calls) == 1 or not form.one_call
+    # M3's template leaves out what is null.
+    if template != models.MINIMAX_M3 or not any(None in arguments.values() for _, arguments in calls)
+]
+
+
+def _turn(template: str, odd: str, words: str) -> str:
+    return added(template, QUESTION, [asked(made(CALLS[odd]), words)])
+
+
+@pytest.mark.parametrize(("template", "odd"), CASES)
+def test_calls(template: str, odd: str) -> None:
+    form = models.FORMAT_OF[template]
+    pieces = pieces_of(_turn(template, odd, ""), form, DECLARED)
+    assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, Found)] == CALLS[odd]
+    assert not any(isinstance(piece, Lost) for piece in pieces)
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_calls_that_are_told_sign_by_sign(template: str) -> None:
+    odd = "several" if not models.FORMAT_OF[template].one_call else "one"
+    scanner = CallScanner(models.FORMAT_OF[template], DECLARED)
+    pieces = [piece for sign in _turn(template, odd, "") for piece in scanner.feed(sign)] + scanner.close()
+    assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, Found)] == CALLS[odd]
+
+
+# Their templates have no place for words beside calls, or R1's for calls beside words.
+NO_WORDS = {
+    models.HERMES_2,
+    models.HERMES_3,
+    models.NEMO,
+    models.SMALL_32,
+    models.DEEPSEEK_R1,
+    models.LLAMA_31,
+    models.LLAMA_32,
+    models.LLAMA_33,
+    models.FUNCTIONARY,
+}
+
+
+@pytest.mark.parametrize("template", [template for template in TEMPLATES if template not in NO_WORDS])
+def test_words_beside_calls_stay_words(template: str) -> None:
+    pieces = pieces_of(_turn(template, "several", "I have a look."), models.FORMAT_OF[template], DECLARED)
+    assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, Found)] == CALLS["several"]
+    assert "I have a look." in "".join(piece for piece in pieces if isinstance(piece, str))
+
+
+@pytest.mark.parametrize("template", [models.NEMO, models.SMALL_32])
+def test_ids_that_the_text_tells(template: str) -> None:
+    pieces = pieces_of(_turn(template, "several", ""), models.FORMAT_OF[template], DECLARED)
+    assert [piece.raw_id for piece in pieces if isinstance(piece, Found)] == [identity(0), identity(1)]
+
+
+@pytest.mark.parametrize("template", [models.KIMI_K2, models.KIMI_K2_NEW, models.KIMI_THINKING])
+def test_ids_that_are_made_of_names(template: str) -> None:
+    pieces = pieces_of(_turn(template, "several", ""), models.FORMAT_OF[template], DECLARED)
+    assert [piece.raw_id for piece in pieces if isinstance(piece, Found)] == [
+        "functions.get_weather:0",
+        "functions.look:1",
+    ]
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_the_format_is_found_by_its_markers(template: str) -> None:
+    found = format_of(_turn(template, "one", ""))
+    assert found is not None
+    assert found.name == models.FORMAT_OF[template].name
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_whole_history_holds_its_calls_and_no_others(template: str) -> None:
+    """Two rounds of calls, results that look like JSON, and an answer."""
+    form = models.FORMAT_OF[template]
+    first, second = made(CALLS["one"]), made(CALLS["markup"])
+    messages = [
+        asked(first),
+        *answered(results_of(first)),
+        asked(second),
+        *answered(results_of(second)),
+        {"role": "assistant", "content": "It is cold."},
+        {"role": "user", "content": "Thanks."},
+    ]
+    pieces = pieces_of(added(template, QUESTION, messages), form, DECLARED)
+    assert [(piece.name, piece.arguments) for piece in pieces if isinstance(piece, Found)] == [
+        *CALLS["one"],
+        *CALLS["markup"],
+    ]
+    assert not any(isinstance(piece, Lost) for piece in pieces)

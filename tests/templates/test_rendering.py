@@ -1,0 +1,168 @@
+"""Calls, results and declarations are written as the models' own templates write them, but for white space.
+
+Where the words of a declaration are free, tags, keys and layout are still the template's.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from segue.wire.text.base import Found, TextFormat
+from segue.wire.text.deepseek import DEEPSEEK_TEXT
+from segue.wire.text.gemma import GEMMA
+from segue.wire.text.hermes import HERMES
+from segue.wire.text.kimi import KIMI_TEXT
+from segue.wire.text.llama import LLAMA
+from segue.wire.text.mistral import MISTRAL_TEXT
+from segue.wire.text.scan import pieces_of
+from segue.wire.text.xml_render import SPELLINGS
+from tests.templates import models
+from tests.templates.engine import prompt
+from tests.templates.histories import (
+    CALLS,
+    DECLARATIONS,
+    DECLARED,
+    QUESTION,
+    TOOLS,
+    added,
+    answered,
+    asked,
+    bare,
+    made,
+    results_of,
+)
+
+QWEN, GLM, MINIMAX = SPELLINGS["qwen"], SPELLINGS["glm"], SPELLINGS["minimax"]
+WRITTEN: dict[str, TextFormat] = {
+    **dict.fromkeys((models.QWEN_25, models.QWEN_3, models.QWQ, models.HERMES_2, models.HERMES_3), HERMES),
+    **dict.fromkeys((models.QWEN_CODER, models.QWEN_35), QWEN),
+    **dict.fromkeys((models.GLM_46, models.GLM_47), GLM),
+    models.MINIMAX_M2: MINIMAX,
+    **dict.fromkeys((models.LLAMA_31, models.LLAMA_32, models.LLAMA_33), LLAMA),
+    **dict.fromkeys((models.GEMMA_4, models.GEMMA_4_OLD), GEMMA),
+    models.DEEPSEEK_31: DEEPSEEK_TEXT,
+    **dict.fromkeys((models.KIMI_K2, models.KIMI_K2_NEW, models.KIMI_THINKING), KIMI_TEXT),
+    **dict.fromkeys((models.DEVSTRAL, models.MINISTRAL_3), MISTRAL_TEXT),
+}
+"""Whose way to write is ours."""
+
+CASES = [
+    (template, odd)
+    for template, form in WRITTEN.items()
+    for odd, calls in CALLS.items()
+    if len(calls) == 1 or not form.one_call
+]
+
+
+def _calls(template: str, odd: str) -> list[Any]:
+    """Calls under ids that Kimi's templates give themselves; no other of these templates writes any."""
+    calls = made(CALLS[odd])
+    if WRITTEN[template] is not KIMI_TEXT:
+        return calls
+    return [replace(call, id=f"functions.{call.name}:{number}") for number, call in enumerate(calls)]
+
+
+# Qwen's templates print Python's words. JSON's are told from text more surely, by any reader and by any schema.
+JSON = {"True": "true", "False": "false", "None": "null"}
+PYTHON = re.compile("(?<=>\n)(?:True|False|None)(?=\n<)")
+
+
+@pytest.mark.parametrize(("template", "odd"), CASES)
+def test_calls(template: str, odd: str) -> None:
+    form, calls = WRITTEN[template], _calls(template, odd)
+    pieces = pieces_of(added(template, QUESTION, [asked(calls)]), form, DECLARED)
+    theirs = "".join(piece.written for piece in pieces if isinstance(piece, Found))
+    if form is QWEN:
+        theirs = PYTHON.sub(lambda word: JSON[word[0]], theirs)
+    assert bare(theirs).removesuffix("<|eot_id|>") == bare(form.render_calls(calls))
+
+
+# What of these templates' results is not ours, and why.
+NOT_THEIRS = {
+    **dict.fromkeys(
+        (models.LLAMA_31, models.LLAMA_32, models.LLAMA_33),
+        "text is written as a JSON string, since Jinja takes it for a list; Meta's own prompts have it bare",
+    ),
+    models.GEMMA_4_OLD: "results are turns of a role `tool`, with nothing that tells whose they are",
+    models.KIMI_K2: "the copy has a back slash and an n where the vendor's template has a line break",
+}
+
+
+@pytest.mark.parametrize("template", [template for template in WRITTEN if template not in NOT_THEIRS])
+def test_results(template: str) -> None:
+    form, calls = WRITTEN[template], _calls(template, "several" if not WRITTEN[template].one_call else "one")
+    results = results_of(calls)
+    theirs = bare(prompt(template, [*QUESTION, asked(calls), *answered(results)]))
+    if form is KIMI_TEXT:
+        # Each is a turn of its own there.
+        assert all(bare(form.render_results([result])) in theirs for result in results)
+    else:
+        assert bare(form.render_results(results)) in theirs
+
+
+@pytest.mark.parametrize("template", NOT_THEIRS)
+def test_results_that_are_written_otherwise(template: str) -> None:
+    """The differences are there, and they are what is said of them: without them the texts are the same."""
+    form, calls = WRITTEN[template], _calls(template, "one")
+    (result,) = results_of(calls)
+    theirs, ours = added(template, [*QUESTION, asked(calls)], answered([result])), form.render_results([result])
+    assert bare(ours) not in bare(theirs)
+    if form is LLAMA:
+        assert re.search(r'ipython<\|end_header_id\|>\s*"(.*)"<\|eot_id\|>', theirs)
+        assert bare(ours) in bare(theirs.replace('\\"', '"'))
+    elif form is GEMMA:
+        assert bare(f"<|turn>tool\n{result.text}<turn|>") in bare(theirs)
+    else:
+        assert ours in theirs.replace("\\n", "\n")
+
+
+def _between(text: str, start: str, end: str) -> str:
+    """From the last of these starts that has such an end behind it."""
+    found = text[text.index(start) :]
+    return found[: found.index(end) + len(end)]
+
+
+WHOLE = (
+    *(models.QWEN_25, models.QWEN_3, models.QWQ, models.GLM_46, models.GLM_47, models.MINIMAX_M2),
+    *(models.LLAMA_31, models.LLAMA_32, models.LLAMA_33),
+    *(models.GEMMA_4, models.DEVSTRAL, models.MINISTRAL_3),
+)
+"""Templates whose declarations are ours to the last word."""
+
+
+def options_of(template: str) -> dict[str, Any]:
+    """What has to be told a template for that: Llama's would put tools before the first words of the human."""
+    return {"tools_in_user_message": False} if WRITTEN[template] is LLAMA else {}
+
+
+@pytest.mark.parametrize("template", WHOLE)
+def test_declarations(template: str) -> None:
+    theirs = prompt(template, QUESTION, TOOLS, **options_of(template))
+    assert bare(WRITTEN[template].render_tools(DECLARATIONS)) in bare(theirs)
+
+
+PARTS = {
+    "Qwen3-Coder's list": (models.QWEN_CODER, "<tools>", "</tools>"),
+    "Qwen 3.5's example": (models.QWEN_35, "<tool_call>", "</tool_call>"),
+    "Hermes' example": (models.HERMES_3, "<tool_call>\n", "</tool_call>"),
+    "Kimi's list": (models.KIMI_K2, "[{", "}]"),
+}
+
+
+@pytest.mark.parametrize(("template", "start", "end"), PARTS.values(), ids=PARTS)
+def test_declarations_in_other_words(template: str, start: str, end: str) -> None:
+    part = _between(prompt(template, QUESTION, TOOLS), start, end)
+    ours = WRITTEN[template].render_tools(DECLARATIONS).replace("<args-json-object>", "<args-dict>")
+    assert bare(part) in bare(ours)
+
+
+@pytest.mark.parametrize("template", [models.DEEPSEEK_31])
+def test_a_template_that_declares_nothing(template: str) -> None:
+    """V3.1's leaves the declarations to the system text, so no template can say how they are laid out."""
+    assert prompt(template, QUESTION, TOOLS) == prompt(template, QUESTION)
+    called = DEEPSEEK_TEXT.render_calls(made([("tool_call_name", {})]))
+    assert called.replace("{}", "tool_call_arguments") in DEEPSEEK_TEXT.render_tools(DECLARATIONS)

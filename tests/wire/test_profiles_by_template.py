@@ -1,0 +1,93 @@
+"""Servers that run the model's own chat template: what the template wants is said to them (TPL-02, 04, 12, 13, 15, 16).
+
+The templates themselves judge the same in `tests/templates`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import segue
+from segue.canonical.jsontext import write
+from segue.carry import Asked, carry
+from segue.express import express
+from segue.wire.profiles import profiled
+from segue.wire.registry import WIRES
+from tests.wire.test_profiles import READ, asks, call, result, said, says, user
+
+SYSTEM = {"role": "system", "content": "s"}
+TWO = (user(), asks(call(), call("call_b"), content="hm"), result(), result("call_b"))
+SERVERS = ("llama.cpp", "vllm")
+
+
+@pytest.mark.parametrize("profile", SERVERS)
+@pytest.mark.parametrize("model", ["openai/gpt-oss-120b", "Llama-3.3-70B-Instruct", "llama3.1"])
+def test_calls_one_by_one(profile: str, model: str) -> None:
+    made = said(profile, *TWO, model=model)["messages"]
+    calls = [message["tool_calls"] for message in made if "tool_calls" in message]
+    assert [[one["id"] for one in listed] for listed in calls] == [["call_a"], ["call_b"]]
+    assert [message.get("tool_call_id") for message in made if message["role"] == "tool"] == ["call_a", "call_b"]
+    order = [message["role"] for message in made if message.get("content") != "hm" or "tool_calls" in message]
+    assert order == ["user", "assistant", "tool", "assistant", "tool"]
+    assert sum(message.get("content") == "hm" for message in made) == 1
+
+
+@pytest.mark.parametrize(
+    ("profile", "model"), [("llama.cpp", "qwen3-8b"), ("vllm", "Llama-4-Scout"), ("groq", "gpt-oss-20b")]
+)
+def test_calls_together(profile: str, model: str) -> None:
+    assert len(said(profile, *TWO, model=model)["messages"]) == 4
+
+
+def test_gpt_oss_has_thoughts_beside_calls_and_words_before_them() -> None:
+    thought = asks(call(), content="hm", reasoning_content="why")
+    made = said("llama.cpp", user(), thought, result(), model="gpt-oss-120b")["messages"]
+    assert made[1:3] == [says("hm"), asks(call(), reasoning_content="why")]
+    silent = said("llama.cpp", user(), asks(call(), reasoning_content="why"), result(), model="gpt-oss-120b")
+    assert silent["messages"][1] == asks(call(), reasoning_content="why")
+
+
+@pytest.mark.parametrize("profile", [*SERVERS, "ollama"])
+def test_results_in_the_order_of_their_calls(profile: str) -> None:
+    made = said(profile, user(), asks(call(), call("call_b")), result("call_b", "b"), result("call_a", "a"))
+    assert [message["content"] for message in made["messages"][2:]] == ["a", "b"]
+
+
+@pytest.mark.parametrize("profile", SERVERS)
+def test_mistrals_turns(profile: str) -> None:
+    asked = asks(call("abcdefgh1"))
+    made = said(
+        profile, SYSTEM, says(), user(), user(), asked, result("abcdefgh1"), SYSTEM, user(), model="mistral-small-3.2"
+    )
+    roles = [
+        message["role"] for message in made["messages"] if message["role"] != "tool" and "tool_calls" not in message
+    ]
+    assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
+
+
+@pytest.mark.parametrize("profile", SERVERS)
+def test_qwen_wants_a_human_and_no_system_later(profile: str) -> None:
+    made = said(profile, SYSTEM, asks(call()), result(), SYSTEM, model="Qwen3.5-4B")["messages"]
+    assert [message["role"] for message in made] == ["system", "assistant", "tool", "user"]
+    older = said(profile, SYSTEM, asks(call()), result(), SYSTEM, model="Qwen3-8B")["messages"]
+    assert [message["role"] for message in older] == ["system", "assistant", "tool", "system"]
+
+
+@pytest.mark.parametrize("source", ["openai-chat", "anthropic"])
+@pytest.mark.parametrize("model", ["gpt-oss-120b", "Llama-3.1-8B", "mistral-small-3.2", "Qwen3.5-4B", "GLM-4.6"])
+@pytest.mark.parametrize("profile", [*SERVERS, "ollama"])
+def test_the_express_lane_says_the_same(profile: str, model: str, source: str) -> None:
+    turns: list[dict[str, Any]] = []
+    for number in range(6):
+        ids = [f"call_{number}{letter}" for letter in "abc"]
+        turns += [user(), asks(*map(call, ids), content="hm" if number % 2 else ""), *map(result, ids), says()]
+    body: Any = {"messages": [SYSTEM, *turns, user()], "tools": [READ]}
+    if source != "openai-chat":
+        body = segue.convert(body, source="openai-chat", target=source).body
+    asked = Asked(profiled(profile), WIRES[source], home=WIRES["openai-chat"], model=model)
+    quick, said = express(write(body), asked, least=0), carry(body, asked).said
+    if quick is not None:
+        assert quick.data == write(said.body)
+        assert quick.report.to_dict() == said.report.to_dict()
