@@ -90,6 +90,24 @@ def taken(wire: Wire, payloads: Iterable[Any]) -> tuple[list[Event], Reply]:
     return events, reply
 
 
+def joined(found: tuple[list[Event], Reply]) -> tuple[list[Event], Reply]:
+    """A reading in which deltas that follow one another are one: how many came at once is up to the bytes."""
+    events: list[Event] = []
+    for event in found[0]:
+        last: Any = events[-1] if events else None
+        if _goes_on(last, event):
+            events[-1] = msgspec.structs.replace(last, text=last.text + getattr(event, "text", ""))
+        else:
+            events.append(event)
+    return events, found[1]
+
+
+def _goes_on(last: Any, event: Any) -> bool:
+    if type(event) not in _KINDS or type(last) is not type(event) or last.index != event.index:
+        return False
+    return not (isinstance(event, TextDelta) and (event.beside or last.beside))
+
+
 def obey_the_rules(events: Sequence[Event], reply: Reply | None = None) -> None:
     """The rules of `segue.wire.events`, and that they tell of this reply."""
     assert isinstance(events[0], Opened)

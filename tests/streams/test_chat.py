@@ -13,7 +13,7 @@ from segue.errors import RemoteProtocolError
 from segue.wire.events import End, Failed, InputDelta, Start, TextDelta, UsageTold
 
 from .chat_events import STOP, TOOLS, X, calls, chunk, entry, streamed
-from .reading import TURN, Body, read, splits
+from .reading import TURN, Body, joined, read, splits
 from .writing import written
 
 # The stream, and the calls in it: raw id, name and arguments.
@@ -211,7 +211,7 @@ def test_quirk(quirk: str) -> None:
     told = [event.block for event in events if isinstance(event, End) and isinstance(event.block, ToolCall)]
     assert [(call.id, call.arguments) for call in told] == [(call.id, call.arguments) for call in reply.calls]
     for pieces in splits(data):
-        assert read("openai-chat", pieces) == (events, reply)
+        assert joined(read("openai-chat", pieces)) == joined((events, reply))
 
 
 def test_a_call_has_its_canonical_id_from_its_start() -> None:

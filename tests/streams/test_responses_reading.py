@@ -24,6 +24,7 @@ from tests.conversations.replies import responses_reply
 from .reading import (
     Body,
     content_of,
+    joined,
     read,
     splits,
     sse,
@@ -86,7 +87,7 @@ def test_many_deltas_that_are_alike() -> None:
 
 @pytest.mark.parametrize("pieces", list(splits(sse(*by_the_book(EVERYTHING), named=True))))
 def test_any_split_of_the_bytes_gives_the_same(pieces: list[bytes]) -> None:
-    assert read(WIRE, pieces) == read(WIRE, sse(*by_the_book(EVERYTHING), named=True))
+    assert joined(read(WIRE, pieces)) == joined(read(WIRE, sse(*by_the_book(EVERYTHING), named=True)))
 
 
 def test_at_home_nothing_of_a_response_is_lost() -> None:
