@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
-from typing import Any, cast
+from typing import Any
 
-import msgspec
-
-from segue.canonical.blocks import Block, Native, Origin, Text, Thinking, ToolCall
+from segue.canonical.blocks import Block, Text, Thinking, ToolCall
 from segue.canonical.ids import short_hash
-from segue.canonical.jsontext import plain, write
-from segue.canonical.request import Reply, Request, Usage
+from segue.canonical.jsontext import write
+from segue.canonical.request import Request, Usage
 from segue.wire.base import ApiError, Projection
 from segue.wire.events import (
     End,
@@ -26,242 +23,22 @@ from segue.wire.events import (
     UsageTold,
     Whole,
 )
-from segue.wire.fields import JsonObject, integer_or_none, object_or_none, string_or_none
+from segue.wire.fields import JsonObject, object_or_none
 from segue.wire.framing import server_sent
-from segue.wire.openai import parse_error, render_error
+from segue.wire.openai import render_error
 from segue.wire.openai_chat.calls import render_call
 from segue.wire.openai_chat.dialect import ChatDialect, Spelling
 from segue.wire.openai_chat.items import render_assistant
 from segue.wire.openai_chat.reply import (
     for_client,
-    parse_reply,
     render_finish,
     render_flat_error,
     render_usage,
 )
-from segue.wire.openai_chat.stream_calls import CallDeltas
-from segue.wire.stream import ENDED_EARLY, InOrder, Reader, StreamRenderer, with_calls_told
+from segue.wire.openai_chat.stream_reader import ChatReader, part
+from segue.wire.stream import InOrder, StreamRenderer
 
 __all__ = ["ChatReader", "ChatRenderer"]
-
-_ENVELOPE = frozenset({"choices", "usage", "object"})
-_SPOKEN = frozenset({"role", "content", "reasoning_content", "reasoning", "refusal", "tool_calls", "function_call"})
-_REASONING_KEYS = ("reasoning_content", "reasoning")
-
-
-# ------------------------------------------------------------------------------------------------------------- reading
-
-
-class ChatReader(Reader):
-    """Chunks to events. Of several choices the first is read; the others are counted."""
-
-    def __init__(self, turn_key: str, dialect: ChatDialect) -> None:
-        super().__init__(dialect.provider, turn_key)
-        self._dialect = dialect
-        self._envelope: JsonObject = {}
-        self._message: JsonObject = {"role": "assistant"}
-        self._beside: JsonObject = {}
-        self._logprobs: dict[str, list[Any]] = {}
-        self._calls_told = CallDeltas(self, dialect.provider)
-        self._run: tuple[str, int] | None = None
-        self._content: list[tuple[str, str]] = []
-        self._in_parts = False
-        self._others: set[int] = set()
-        self._usage: object = None
-        self._reason: object = None
-        self._at_once: Reply | None = None
-
-    def read(self, payload: JsonObject, name: str | None) -> None:
-        if self._at_once is not None:
-            return None
-        if self.halves:
-            payload = _without_halves(payload, "choices")
-        choices = payload.get("choices")
-        if not isinstance(choices, list):
-            return self._read_beside(payload)
-        if payload.get("usage") is not None:
-            self._usage = payload["usage"]
-        if not self.opened or len(payload) > len(self._envelope) + 1:
-            self._open(payload)
-        for entry in cast("list[object]", choices):
-            choice = object_or_none(entry)
-            if choice is None:
-                continue
-            place = integer_or_none(choice.get("index")) or 0
-            if place:
-                self._others.add(place)
-                continue
-            delta = object_or_none(choice.get("delta"))
-            if delta is None and object_or_none(choice.get("message")) is not None and not self.blocks:
-                return self._read_at_once(payload)
-            self._read_choice(_without_halves(choice, "delta") if self.halves else choice, delta or {})
-        return None
-
-    def _open(self, payload: JsonObject) -> None:
-        for key, value in payload.items():
-            if key not in _ENVELOPE and value is not None:
-                self._envelope.setdefault(key, value)
-        if payload["choices"] and not self.opened:
-            said = self._envelope
-            model = string_or_none(said.get("model"))
-            self._calls_told.model = model
-            self.open(string_or_none(said.get("id")), model, integer_or_none(said.get("created")), self._native(said))
-
-    def _native(self, fragment: Mapping[str, Any]) -> Native:
-        return Native(self._dialect.name, fragment, intact=False)
-
-    def _read_beside(self, payload: JsonObject) -> None:
-        """A payload without choices: an error, or something that says nothing."""
-        flat = payload.get("object") == "error" or isinstance(payload.get("detail"), list)
-        if flat or payload.get("error"):
-            self.failed = parse_error(0, payload)
-
-    def _read_at_once(self, payload: JsonObject) -> None:
-        body = cast("JsonObject", plain(payload)) if self.halves else payload
-        self.events = [event for event in self.events if not isinstance(event, Opened)]
-        self._at_once = self.tell_at_once(parse_reply(body, dialect=self._dialect))
-
-    def _read_choice(self, choice: JsonObject, delta: JsonObject) -> None:
-        if choice.get("finish_reason") is not None:
-            self._reason = choice["finish_reason"]
-        # KIM-07
-        if choice.get("usage") is not None:
-            self._usage = choice["usage"]
-        for key in _REASONING_KEYS:
-            text = delta.get(key)
-            if isinstance(text, str) and (text or self._dialect.reasoning_key == key):
-                self._say("thinking", text)
-                self._message[key] = None
-                break
-        content = delta.get("content")
-        if isinstance(content, str) and content:
-            self._read_words(content, choice.get("logprobs"), alone=len(delta) == 1)
-        elif isinstance(content, list):
-            self._read_parts(cast("list[object]", content))
-        if isinstance(refusal := delta.get("refusal"), str) and refusal:
-            self._say("refusal", refusal)
-        if (entries := delta.get("tool_calls")) is not None:
-            self._end_run()
-            self._calls_told.take(entries)
-        if (old := object_or_none(delta.get("function_call"))) is not None:
-            self._end_run()
-            self._calls_told.take_legacy(old)
-        if not _SPOKEN.issuperset(delta):
-            self._keep(delta)
-
-    def _read_words(self, words: str, logprobs: object, *, alone: bool) -> None:
-        self._say("text", words, self._kept_logprobs(logprobs) if logprobs else None)
-        if alone and not logprobs and self._run is not None:
-            self.expect("content", words, partial(self.text, self._run[1]))
-
-    def _read_parts(self, parts: list[object]) -> None:
-        """Content in parts: words, and reasoning where the vendor has it there."""
-        self._in_parts = True
-        for value in parts:
-            part = object_or_none(value) or {}
-            if isinstance(text := part.get("text"), str):
-                self._say("text", text)
-            elif (thought := part.get("thinking")) is not None:
-                inner = cast("list[object]", thought if isinstance(thought, list) else [thought])
-                for piece in inner:
-                    said = piece if isinstance(piece, str) else (object_or_none(piece) or {}).get("text")
-                    self._say("thinking", said if isinstance(said, str) else "")
-
-    def _keep(self, delta: JsonObject) -> None:
-        """What nobody has a word for: lists grow, texts that are told of one thing are joined, the rest is replaced."""
-        beside = {key: value for key, value in delta.items() if key not in _SPOKEN and value is not None}
-        for key, value in cast("JsonObject", plain(beside) if self.halves else beside).items():
-            kept = self._beside.get(key)
-            if isinstance(kept, list) and isinstance(value, list):
-                cast("list[Any]", kept).extend(cast("list[Any]", value))
-            else:
-                self._beside[key] = [*cast("list[Any]", value)] if isinstance(value, list) else value
-
-    def _kept_logprobs(self, logprobs: object) -> JsonObject | None:
-        given = object_or_none(logprobs) or {}
-        for key, value in given.items():
-            if isinstance(value, list):
-                self._logprobs.setdefault(key, []).extend(cast("list[Any]", value))
-        return {"logprobs": given} if given else None
-
-    # --------------------------------------------------------------------------------------------------------- telling
-
-    def _say(self, kind: str, text: str, beside: JsonObject | None = None) -> None:
-        run = self._run
-        if run is None or run[0] != kind:
-            self._end_run()
-            block = Thinking(origin=self._origin()) if kind == "thinking" else Text("", refusal=kind == "refusal")
-            run = self._run = (kind, self.start(block))
-        if kind == "thinking":
-            self.thinking(run[1], text)
-        else:
-            self.text(run[1], text, beside)
-
-    def _origin(self) -> Origin:
-        return Origin(self.provider, string_or_none(self._envelope.get("model")), identity="absent")
-
-    def _end_run(self) -> None:
-        if self._run is None:
-            return
-        kind, index = self._run
-        self._run = None
-        text = self.ended(index)
-        self._content.append((kind, text))
-        block = Thinking(text, origin=self._origin()) if kind == "thinking" else Text(text, refusal=kind == "refusal")
-        self.end(index, block)
-
-    def finish(self) -> Reply:
-        if self._at_once is not None:
-            return self._at_once
-        self._end_run()
-        ended = self._reason is not None or self.done
-        if not ended and self.failed is None:
-            self.failed = ENDED_EARLY
-        finished = ended and self.failed is None
-        calls = self._calls_told.end(finished=finished, full=self._reason == "length")
-        reply = with_calls_told(parse_reply(self._body(), dialect=self._dialect), calls)
-        return self.concluded(msgspec.structs.replace(reply, others=len(self._others)))
-
-    def _body(self) -> JsonObject:
-        """The answer as it would have come at once."""
-        message = {**self._message, **self._beside}
-        told: dict[str, str] = {}
-        for kind in {kind for kind, _ in self._content}:
-            told[kind] = "".join(text for run, text in self._content if run == kind)
-        for key in _REASONING_KEYS:
-            if key in message:
-                message[key] = told.get("thinking", "")
-        if self._in_parts:
-            message["content"] = [_part(kind, text) for kind, text in self._content if kind != "refusal"]
-        else:
-            message["content"] = told.get("text")
-        if "refusal" in told:
-            message["refusal"] = told["refusal"]
-        entries = list(self._calls_told.entries())
-        if calls := [entry for legacy, entry in entries if not legacy]:
-            message["tool_calls"] = calls
-        for _, old in (pair for pair in entries if pair[0]):
-            message["function_call"] = old
-        choice: JsonObject = {"index": 0, "message": message, "finish_reason": self._reason}
-        if self._logprobs:
-            choice["logprobs"] = self._logprobs
-        body: JsonObject = {**self._envelope, "object": "chat.completion", "choices": [choice]}
-        return body if self._usage is None else {**body, "usage": self._usage}
-
-
-def _without_halves(value: JsonObject, apart: str) -> JsonObject:
-    """An object in which halves of characters are none, but for the member that holds words: they may meet there."""
-    made = cast("JsonObject", plain({key: member for key, member in value.items() if key != apart}))
-    return {**made, apart: value[apart]} if apart in value else made
-
-
-def _part(kind: str, text: str) -> JsonObject:
-    if kind == "thinking":
-        return {"type": "thinking", "thinking": [{"type": "text", "text": text}]}
-    return {"type": "text", "text": text}
-
-
-# ------------------------------------------------------------------------------------------------------------- writing
 
 _TAIL = b',"logprobs":null,"finish_reason":null}]}\n\n'
 
@@ -360,7 +137,7 @@ class ChatRenderer(StreamRenderer):
 
     def _thought(self, text: str) -> JsonObject:
         if self._dialect.reasoning_parts:
-            return {"content": [_part("thinking", text)]}
+            return {"content": [part("thinking", text)]}
         return {self._dialect.reasoning_key or "reasoning_content": text}
 
     def _begun(self, index: int, call: ToolCall) -> Iterable[bytes]:
