@@ -218,3 +218,18 @@ def test_ids_that_are_numbered_anew_at_home_go_the_long_way() -> None:
     assert quick.body == segue.convert(body, source="kimi", target="kimi", ids="canonical").body
     sent = [message["tool_call_id"] for message in quick.body["messages"] if message["role"] == "tool"]
     assert sent == [f"functions.f:{number}" for number in range(40)]
+
+
+@pytest.mark.parametrize("target", WIRES)
+def test_what_failed_without_a_word_goes_the_long_way(target: str) -> None:
+    """It is given a word, and the report a line for each."""
+    rounds: list[dict[str, Any]] = []
+    for number in range(40):
+        response = {"error": ""} if number == 20 else {"output": "found " * 40}
+        rounds.append({"role": "model", "parts": [{"functionCall": {"name": "f", "args": {"n": number}}}]})
+        rounds.append({"role": "user", "parts": [{"functionResponse": {"name": "f", "response": response}}]})
+    body = {"contents": [{"role": "user", "parts": [{"text": "Go."}]}, *rounds]}
+    quick = segue.convert(json.dumps(body).encode(), source="gemini", target=target)
+    whole = segue.convert(body, source="gemini", target=target)
+    assert quick.data == whole.data
+    assert quick.report.to_dict() == whole.report.to_dict()

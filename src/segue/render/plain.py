@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from segue.canonical.plain import Content, Event, Plain, Turn, Words
+from segue.canonical.plain import Content, Event, NotPlainError, Plain, Turn, Words
 from segue.render.content import error_text
 from segue.render.demands import TEXTS, Demands
 
@@ -29,6 +29,9 @@ class Ways(Struct, frozen=True):
 def tell(plain: Plain, ways: Ways) -> list[Event]:
     """The events as the target may be told them. Telling is done once: it changes what it tells."""
     demands = ways.demands
+    # What failed without a word gets one, and the report a line for each.
+    if not all(any(_listed(plain.results[place])) for place in plain.failed):
+        raise NotPlainError
     if not demands.error_flag:
         for place in plain.failed:
             plain.results[place] = _failed(plain.results[place])
