@@ -168,7 +168,6 @@ def convert(
         fetch=fetch,
     )
     if isinstance(body, bytes | bytearray) and (quick := express(given := bytes(body), asked)) is not None:
-        refuse_twice(given, quick.source.root)
         return Converted(quick.source, asked.target, quick.report, quick.names, data=quick.data, _given=given)
     value, surrogates = read_object(body)
     carried = carry(value, asked, surrogates=surrogates)

@@ -255,13 +255,9 @@ def repeated_key(text: str, value: object) -> str | None:
 def refuse_twice(data: object, key: str) -> None:
     """An `InputError` where this key of a body stands in it twice. Only text can say so; a dict has each key once."""
     if isinstance(data, str):
-        once = data.find(f'"{key}"') == data.rfind(f'"{key}"')
-    elif isinstance(data, bytes | bytearray):
-        name = f'"{key}"'.encode()
-        once = data.find(name) == data.rfind(name)
-    else:
-        return
-    if once:
+        data = data.encode("utf-8", "replace")
+    name = f'"{key}"'.encode()
+    if not isinstance(data, bytes | bytearray) or data.find(name) == data.rfind(name):
         return
     pairs: list[tuple[str, Any]] = json.loads(data, object_pairs_hook=list)
     if [name for name, _ in pairs].count(key) > 1:

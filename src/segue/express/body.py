@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from segue.canonical.jsontext import MAX_DEPTH, depth_of, write
+from segue.canonical.jsontext import MAX_DEPTH, depth_of, refuse_twice, write
 from segue.canonical.plain import NotPlainError
 from segue.carry import Asked
 from segue.wire.base import Wire
@@ -38,8 +38,10 @@ def take_apart(data: bytes, asked: Asked) -> Body:
     rest = members_of(data) if asked.source is None else {}
     source = asked.from_wire(asked.source or _likely_source(rest))
     if source is asked.target:
+        refuse_twice(data, source.root)
         return _at_home(_untyped.decode(data), source)
     lane = lane_of(source)
+    refuse_twice(data, lane.key)
     if asked.source is None:
         items = lane.typed(rest.pop(lane.key, Raw()))
     else:
