@@ -25,8 +25,7 @@ _KEYS = {
     "tool_choice parallel_tool_calls presence_penalty frequency_penalty repetition_penalty logprobs top_logprobs "
     "prompt_logprobs top_prompt_logprobs prediction response_format reasoning_effort prompt_mode guardrails "
     "prompt_cache_key service_tier safe_prompt",
-    "system": "role content",
-    "user": "role content",
+    **dict.fromkeys(("system", "user"), "role content"),
     "assistant": "role content tool_calls prefix",
     "tool": "role content tool_call_id name",
     "call": "id type index function",
@@ -34,9 +33,9 @@ _KEYS = {
     "tools.function": "name description parameters strict",
     "text": "type text",
 }
-# MIS-14
 _PARTS = "text document_url reference file resource resource_link"
 _SENSES = "image_url input_audio"
+# MIS-14
 _MORE_PARTS = {"system": "thinking input_audio", "assistant": "thinking", "user": _SENSES, "tool": _SENSES}
 
 
@@ -60,10 +59,8 @@ def _demands(model: Model) -> Demands:
         # MIS-15
         first="human",
         first_calls=False,
-        # MIS-10, MIS-14
-        ending="marked",
-        # MIS-09
-        later_system="text",
+        ending="marked",  # MIS-10, MIS-14
+        later_system="text",  # MIS-09
         system_after_reply=False,
         reasoning="plain" if _reasons(model) else "refused",
         # MIS-11
@@ -96,8 +93,7 @@ MISTRAL = make_wire(
         title="Mistral",
         default_model="mistral-medium-latest",
         demands=_demands,
-        # MIS-16
-        streamed_calls=False,
+        streamed_calls=False,  # MIS-16
         usage_at_end=True,
         ids=lambda _model: _IDS,
         tool_format="mistral",

@@ -70,10 +70,8 @@ def _demands(model: Model) -> Demands:
 
 def _adjusted(options: Options, model: Model, report: Report) -> Options:
     """Thinking goes with a free choice of tools and of form, and on the open models with streams only."""
-    thinks = _thinks(model)
-    options = fit_reasoning(options, report, thinks)
-    asked = options.reasoning
-    if is_off(asked) or (asked is None and not model.thinking):
+    options = fit_reasoning(options, report, thinks := _thinks(model))
+    if is_off(asked := options.reasoning) or (asked is None and not model.thinking):
         return options
     forced = options.tool_choice is not None and options.tool_choice.mode in ("required", "tool")
     formed = options.response_format is not None and options.response_format.kind != "text"
