@@ -32,7 +32,7 @@ from segue.render.report import Report
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "speed.md"
-MARK = "<!-- {} of `python benchmarks/convert.py --write` -->"
+MARK = "<!-- {} of `python benchmarks/{}.py --write` -->"
 
 read = msgspec.json.Decoder().decode
 write = msgspec.json.Encoder().encode
@@ -61,6 +61,14 @@ def floor(data: bytes) -> Work:
 
 def conversion(data: bytes, source: str, target: str) -> Work:
     return lambda: segue.convert(data, source=source, target=target).data
+
+
+def put_into_page(told: str, script: str) -> None:
+    """Writes the tables of a script between its marks on the page."""
+    begin, end = MARK.format("Begin", script), MARK.format("End", script)
+    head, _, rest = PAGE.read_text().partition(begin)
+    _, _, tail = rest.partition(end)
+    PAGE.write_text(f"{head}{begin}\n\n{told}\n\n{end}{tail}")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -213,10 +221,7 @@ def main() -> None:
     if asked.instructions:
         show("Instructions", instructions(100))
     if asked.write:
-        head, _, rest = PAGE.read_text().partition(MARK.format("Begin"))
-        _, _, tail = rest.partition(MARK.format("End"))
-        told = "\n\n".join(parts)
-        PAGE.write_text(f"{head}{MARK.format('Begin')}\n\n{told}\n\n{MARK.format('End')}{tail}")
+        put_into_page("\n\n".join(parts), "convert")
 
 
 if __name__ == "__main__":

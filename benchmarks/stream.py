@@ -5,6 +5,7 @@ take turns in one process, and the least CPU time of several rounds counts.
 
     make bench                                 all of it, with the peer
     python benchmarks/stream.py --quick        segue alone, small
+    python benchmarks/stream.py --write        the table also into docs/speed.md
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
-from convert import Work, least, table
+from convert import Work, least, put_into_page, table
 
 import segue
 
@@ -173,10 +174,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measures streams against the floor and a peer.")
     parser.add_argument("--quick", action="store_true", help="a short stream, few rounds, no peer")
     parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--write", action="store_true", help="put the table into docs/speed.md")
     asked = parser.parse_args()
     count, rounds = (500, 9) if asked.quick else (2000, asked.rounds)
     rows = [measured(server, client, count, rounds, peers=not asked.quick) for server, client in PAIRS]
-    print(table(["µs an event", "floor", *READS, "llm-rosetta, payloads alone"], rows))
+    told = table(["µs an event", "floor", *READS, "llm-rosetta, payloads alone"], rows)
+    print(told)
+    if asked.write:
+        put_into_page(told, "stream")
 
 
 if __name__ == "__main__":

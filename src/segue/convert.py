@@ -8,6 +8,7 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
+from segue.canonical.ids import short_hash
 from segue.canonical.jsontext import read_object, refuse_twice, write
 from segue.canonical.request import Request
 from segue.carry import Asked, carry
@@ -114,6 +115,8 @@ class Converted:
             target=self._target,
             names=self._names,
             report=self.report,
+            # Another for each request: the caller may hold back calls that it had from us before.
+            turn_key=f"turn-{short_hash(self.data, 16)}",
             model=self._asked(),
             hear=self._hearing,
         )

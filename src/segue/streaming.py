@@ -29,7 +29,6 @@ __all__ = ["ReplyStream", "assemble", "reply_body"]
 
 # Pieces of bytes or text, mappings, and objects of the vendors' clients.
 Stream = bytes | bytearray | str | Iterable[object]
-_REPLY_TURN = "turn-reply"
 
 
 def assemble(events: Stream, api: str, *, tool_format: str = "auto") -> Reply:
@@ -88,6 +87,7 @@ class ReplyStream:
         target: Wire,
         names: NameMap,
         report: Report,
+        turn_key: str,
         model: str | None = None,
         hear: Callable[..., Hearing] | None = None,
     ) -> None:
@@ -96,8 +96,8 @@ class ReplyStream:
         self._whole_report = report
         self._source = source
         self._model = model
-        self._parser = target.open_stream(_REPLY_TURN)
-        self._hearing = None if hear is None else hear(self.report, turn_key=_REPLY_TURN)
+        self._parser = target.open_stream(turn_key)
+        self._hearing = None if hear is None else hear(self.report, turn_key=turn_key)
         ids = IdMap(source.ids(identify(request.model)), provider=source.provider)
         spelled = NameMap(ANY_NAME)
         ids.add_messages(request.messages, spelled.render)
