@@ -120,6 +120,10 @@ QUIRKS: dict[str, tuple[list[Body], list[tuple[str | None, str, Any]]]] = {
         [calls(entry(0, "a", "f", '{"x":1}'), entry(1, "a", "f", '{"x":2}')), TOOLS],
         [("a", "f", X), ("a", "f", {"x": 2})],
     ),
+    "a canonical id for two calls": (
+        [calls(entry(0, "hist_tool_abc", "f", '{"x":1}'), entry(1, "hist_tool_abc", "f", '{"x":2}')), TOOLS],
+        [("hist_tool_abc", "f", X), ("hist_tool_abc", "f", {"x": 2})],
+    ),
     "name split": (
         [
             calls(entry(0, "a", "get_", "")),

@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 
 from segue.canonical.blocks import Block, Native, Text, Thinking, ToolCall
-from segue.canonical.ids import canonical_tool_id
+from segue.canonical.ids import canonical_tool_id, hashed_tool_id
 from segue.canonical.jsontext import MAX_DEPTH, depth_of
 from segue.canonical.request import Reply
 from segue.errors import InputError, RemoteProtocolError
@@ -82,6 +82,7 @@ class Reader(ABC):
         self.done = False
         self.blocks = 0
         self._calls = 0
+        self._ids: set[str] = set()
         self._pieces: dict[int, list[str]] = {}
         self._half: dict[int, tuple[str, type[TextDelta | ThinkingDelta | InputDelta]]] = {}
         self.halves = False
@@ -198,6 +199,10 @@ class Reader(ABC):
             turn_key=self.turn_key,
             call_index=index,
         )
+        if made in self._ids:
+            # A canonical id that came back from a provider, and comes a second time.
+            made = hashed_tool_id(self.provider, call.origin.raw_id, call.name, self.turn_key, index)
+        self._ids.add(made)
         return msgspec.structs.replace(call, id=made)
 
     def tell_at_once(self, reply: Reply) -> Reply:
