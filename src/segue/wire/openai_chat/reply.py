@@ -45,6 +45,8 @@ _FINISH_REASONS: dict[Finish, str] = {
     "pause": "length",
     "error": "length",
 }
+# DeepSeek has a word of its own.
+_CACHED = ("cached_tokens", "prompt_cache_hit_tokens")
 _REPLY_KEYS = frozenset({"id", "model", "choices", "usage"})
 _CHOICE_KEYS = frozenset({"message", "finish_reason"})
 _KNOWN = frozenset({*_REPLY_KEYS, "object", "created", "system_fingerprint", "service_tier", "provider", "prompt"})
@@ -104,7 +106,7 @@ def parse_usage(value: object) -> Usage | None:
     return Usage(
         input=_count(usage, "prompt_tokens"),
         output=_count(usage, "completion_tokens"),
-        cache_read=_count(read, "cached_tokens") or _count(usage, "cached_tokens"),
+        cache_read=next((count for key in _CACHED if (count := _count(read, key) or _count(usage, key))), 0),
         cache_write=_count(read, "cache_write_tokens"),
         reasoning=_count(written, "reasoning_tokens"),
     )

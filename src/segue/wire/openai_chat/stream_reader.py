@@ -11,6 +11,7 @@ import msgspec
 from segue.canonical.blocks import Native, Origin, Text, Thinking
 from segue.canonical.jsontext import plain
 from segue.canonical.request import Reply
+from segue.wire.base import ApiError
 from segue.wire.events import (
     Opened,
 )
@@ -25,8 +26,10 @@ from segue.wire.stream import ENDED_EARLY, Reader, with_calls_told
 
 __all__ = ["ChatReader", "part"]
 
-_ENVELOPE = frozenset({"choices", "usage", "object"})
+_ENVELOPE = frozenset({"choices", "usage", "object", "error"})
 _SPOKEN = frozenset({"role", "content", "reasoning_content", "reasoning", "refusal", "tool_calls", "function_call"})
+_HEARD = ("data", "transcript")
+_BROKE_OFF = "error"
 _REASONING_KEYS = ("reasoning_content", "reasoning")
 
 
@@ -59,6 +62,8 @@ class ChatReader(Reader):
             return self._read_beside(payload)
         if payload.get("usage") is not None:
             self._usage = payload["usage"]
+        if payload.get("error"):
+            self.failed = parse_error(0, payload)
         if not self.opened or len(payload) > len(self._envelope) + 1:
             self._open(payload)
         for entry in cast("list[object]", choices):
@@ -77,8 +82,9 @@ class ChatReader(Reader):
 
     def _open(self, payload: JsonObject) -> None:
         for key, value in payload.items():
-            if key not in _ENVELOPE and value is not None:
-                self._envelope.setdefault(key, value)
+            # Azure's first chunk names no id and no model yet.
+            if key not in _ENVELOPE and value is not None and not self._envelope.get(key):
+                self._envelope[key] = value
         if payload["choices"] and not self.opened:
             said = self._envelope
             model = string_or_none(said.get("model"))
@@ -102,6 +108,8 @@ class ChatReader(Reader):
     def _read_choice(self, choice: JsonObject, delta: JsonObject) -> None:
         if choice.get("finish_reason") is not None:
             self._reason = choice["finish_reason"]
+        if choice.get("error"):
+            self.failed = parse_error(0, choice)
         # KIM-07
         if choice.get("usage") is not None:
             self._usage = choice["usage"]
@@ -152,6 +160,8 @@ class ChatReader(Reader):
             kept = self._beside.get(key)
             if isinstance(kept, list) and isinstance(value, list):
                 cast("list[Any]", kept).extend(cast("list[Any]", value))
+            elif isinstance(kept, dict) and isinstance(value, dict):
+                self._beside[key] = _grown(cast("JsonObject", kept), cast("JsonObject", value))
             else:
                 self._beside[key] = [*cast("list[Any]", value)] if isinstance(value, list) else value
 
@@ -193,6 +203,8 @@ class ChatReader(Reader):
             return self._at_once
         self._end_run()
         ended = self._reason is not None or self.done
+        if self.failed is None and self._reason == _BROKE_OFF:
+            self.failed = ApiError(0, f"the provider ended the reply with `{_BROKE_OFF}`", kind=_BROKE_OFF)
         if not ended and self.failed is None:
             self.failed = ENDED_EARLY
         finished = ended and self.failed is None
@@ -225,6 +237,18 @@ class ChatReader(Reader):
             choice["logprobs"] = self._logprobs
         body: JsonObject = {**self._envelope, "object": "chat.completion", "choices": [choice]}
         return body if self._usage is None else {**body, "usage": self._usage}
+
+
+def _grown(kept: JsonObject, more: JsonObject) -> JsonObject:
+    """An object that is told in pieces, as audio is: what is heard grows, and who it is stays."""
+    grown = {**kept}
+    for key, value in more.items():
+        before = grown.get(key)
+        if key in _HEARD and isinstance(before, str) and isinstance(value, str):
+            grown[key] = before + value
+        elif value is not None and not (key == "id" and before):
+            grown[key] = value
+    return grown
 
 
 def _without_halves(value: JsonObject, apart: str) -> JsonObject:
