@@ -50,6 +50,9 @@ def reply_body(reply: Reply, api: str) -> tuple[dict[str, Any], Report]:
     report_unsaid(reply, wire, report)
     if reply.native is None or reply.native.api != wire.name:
         reply = msgspec.structs.replace(reply, blocks=tuple(heard(asked_in_words(reply.blocks, report), report)))
+    elif not reply.native.intact:
+        cut = (heard((block,), report) if isinstance(block, ToolCall) else (block,) for block in reply.blocks)
+        reply = msgspec.structs.replace(reply, blocks=tuple(block for blocks in cut for block in blocks))
     ids, names = IdMap(wire.ids(identify(reply.model)), provider=wire.provider), NameMap(ANY_NAME)
     for call in reply.calls:
         ids.assign(call, call.name)

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from segue.canonical.blocks import ToolCall
 from segue.render.report import Report
+from segue.streaming import assemble, reply_body
 from segue.wire.events import Failed, Opened
-from segue.wire.registry import WIRES
+from tests.conversations.replies import responses_reply
 
 from .chat_events import STOP, TOOLS, calls, chunk, entry, streamed
-from .reading import payloads_of, read
+from .reading import Body, payloads_of, read, sse
+from .responses_events import function, item_events, message, reasoning
 from .writing import written
 
 NO_JSON = "{'city': 'Rome'}"
@@ -98,3 +99,80 @@ def test_what_deepseek_found_in_its_cache_is_counted() -> None:
     _, reply = read("openai-chat", streamed([chunk({"content": "Hi"}), {**STOP, "usage": usage}]))
     assert reply.usage is not None
     assert reply.usage.cache_read == 5
+
+
+# --------------------------------------------------------------------------------------------------------- broken off
+
+THOUGHT = reasoning("Think.", encrypted_content="gAAA")
+
+
+def broken_off(*ending: Body) -> bytes:
+    """A response with reasoning that came whole, half a message and half a call, and this end."""
+    body = responses_reply(THOUGHT, message("Hello there"), function('{"path": "a"}'))
+    opening = {**body, "output": [], "usage": None, "status": "in_progress"}
+    told = [{"type": "response.created", "response": opening}, *item_events(THOUGHT, 0, 3)]
+    told += item_events(message("Hello there"), 1, 3)[:4]
+    told += item_events(function('{"path": "a"}'), 2, 3)[:3]
+    return sse(*told, *ending)
+
+
+@pytest.mark.parametrize("ending", ["response.failed", "error", "no more"])
+def test_a_response_that_broke_off_says_so_in_the_words_of_its_provider(ending: str) -> None:
+    said = {"code": "rate_limit_exceeded", "message": "No."}
+    failed = {**responses_reply(status="failed"), "error": said, "usage": None}
+    ends: dict[str, list[Body]] = {
+        "response.failed": [{"type": "response.failed", "response": failed}],
+        "error": [{"type": "error", **said, "param": None}],
+        "no more": [],
+    }
+    body, report = reply_body(assemble(broken_off(*ends[ending]), "openai-responses"), "openai-responses")
+    early = {"code": "server_error", "message": "the stream ended before the reply did"}
+    assert (body["id"], body["status"], body["error"]) == (failed["id"], "failed", said if ends[ending] else early)
+    thought, words = body["output"]
+    assert thought == THOUGHT
+    assert (words["id"], words["status"], words["content"][0]["text"]) == ("msg_1", "incomplete", "Hello ")
+    assert [finding.message for finding in report.findings] == ["the call of read_file was cut off: left out"]
+
+
+def test_an_item_of_a_failed_response_that_is_in_progress_is_incomplete() -> None:
+    half = {**message("Hel"), "status": "in_progress"}
+    failed = {**responses_reply(half, status="failed"), "error": {"code": "server_error", "message": "No."}}
+    reply = assemble(sse({"type": "response.failed", "response": failed}), "openai-responses")
+    body, _ = reply_body(reply, "openai-responses")
+    assert [item["status"] for item in body["output"]] == ["incomplete"]
+
+
+HALF_CALLS: dict[str, bytes] = {
+    "bedrock": sse(
+        {"messageStart": {"role": "assistant"}},
+        {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"text": "Hi"}}},
+        {"contentBlockStop": {"contentBlockIndex": 0}},
+        {"contentBlockStart": {"contentBlockIndex": 1, "start": {"toolUse": {"toolUseId": "t1", "name": "weather"}}}},
+        {"contentBlockDelta": {"contentBlockIndex": 1, "delta": {"toolUse": {"input": '{"city": "Ro'}}}},
+    ),
+    "anthropic": sse(
+        {"type": "message_start", "message": {"id": "msg_1", "model": "claude-sonnet-4-5", "content": []}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Hi"}},
+        {"type": "content_block_stop", "index": 0},
+        {
+            "type": "content_block_start",
+            "index": 1,
+            "content_block": {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {}},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 1,
+            "delta": {"type": "input_json_delta", "partial_json": '{"city": "Ro'},
+        },
+    ),
+    "openai-chat": streamed([chunk({"content": "Hi"}), calls(entry(0, "c1", "weather", '{"city": "Ro'))], done=False),
+}
+
+
+@pytest.mark.parametrize("api", HALF_CALLS)
+def test_a_call_that_was_cut_off_is_left_out_at_home(api: str) -> None:
+    body, report = reply_body(assemble(HALF_CALLS[api], api), api)
+    assert [finding.message for finding in report.findings] == ["the call of weather was cut off: left out"]
+    told = json.dumps(body)
+    assert "Hi" in told
+    assert not [word for word in ("weather", "_raw", "usage", "latency") if word in told]
