@@ -21,6 +21,7 @@ from segue.wire.events import End, Event, Failed, InputDelta, Opened, Start, Tex
 from segue.wire.idmap import IdMap
 from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.registry import find
+from segue.wire.replies import report_others
 from segue.wire.stream import TURN_KEY, StreamParser
 from segue.wire.text.hearing import Hearing, heard_reply
 from segue.wire.text.leaks import hearing_of
@@ -121,6 +122,9 @@ class ReplyStream:
             reply = msgspec.structs.replace(reply, model=self._model)
         self.reply = reply
         report_unsaid(reply, self._source, self.report)
+        if reply.native is not None and reply.native.api == self._source.name:
+            # One that came at once would hold them all; a stream of the caller's has room for one.
+            report_others(reply.others, self.report)
         self._whole_report.findings.extend(self.report.findings)
         return told
 

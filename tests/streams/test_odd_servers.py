@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from segue.render.report import Report
-from segue.streaming import assemble, reply_body
+from segue.streaming import ReplyStream, assemble, reply_body
 from segue.wire.events import Failed, Opened
+from segue.wire.names import ANY_NAME, NameMap
+from segue.wire.registry import WIRES
 from tests.conversations.replies import responses_reply
 
 from .chat_events import STOP, TOOLS, calls, chunk, entry, streamed
@@ -32,7 +34,7 @@ def input_told(*pieces: str) -> tuple[str, list[str]]:
 
 @pytest.mark.parametrize(
     "pieces",
-    [[NO_JSON], list(NO_JSON), ["{", "'city': 'Rome'}"], ['{"city": \'Rome\'}'], ["{city:", "'Rome'}"], ["Ro", "me"]],
+    [[NO_JSON], list(NO_JSON), ["{", "'city': 'Rome'}"], ["{\"city\": 'Rome'}"], ["{city:", "'Rome'}"], ["Ro", "me"]],
 )
 def test_arguments_that_are_no_json_are_told_as_raw_text(pieces: list[str]) -> None:
     told, reported = input_told(*pieces)
@@ -176,3 +178,47 @@ def test_a_call_that_was_cut_off_is_left_out_at_home(api: str) -> None:
     told = json.dumps(body)
     assert "Hi" in told
     assert not [word for word in ("weather", "_raw", "usage", "latency") if word in told]
+
+
+# --------------------------------------------------------------------------------------------------------- beside words
+
+
+def test_what_nobody_has_a_word_for_goes_out_again_at_home() -> None:
+    beside: list[Body] = [
+        {"annotations": [{"type": "url_citation"}]},
+        {"images": [{"type": "image_url"}]},
+        {"audio": {"id": "audio_1", "transcript": "Hel"}},
+        {"audio": {"transcript": "lo"}, "odd": 1},
+    ]
+    events, _ = read("openai-chat", streamed([chunk({"content": "Hi"}), *map(chunk, beside), STOP]))
+    told = payloads_of(written("openai-chat", events))
+    deltas = [payload["choices"][0]["delta"] for payload in told if payload["choices"]]
+    audio = {"id": "audio_1", "transcript": "Hello"}
+    assert {**beside[0], **beside[1], "audio": audio, "odd": 1} in deltas
+    assert deltas[-1] == {}
+    assert not [payload for payload in told if "audio" in payload]
+
+
+def test_a_chat_completion_that_came_at_once_is_streamed_at_home_without_its_own_choices() -> None:
+    said = {"role": "assistant", "content": "Hi", "annotations": [{"type": "url_citation"}]}
+    whole = {**chunk({}), "choices": [{"index": 0, "message": said, "finish_reason": "stop"}], "usage": None}
+    events, _ = read("openai-chat", streamed([whole]))
+    data = written("openai-chat", events)
+    assert b'"message"' not in data
+    assert {"annotations": said["annotations"]} in [one["choices"][0]["delta"] for one in payloads_of(data)]
+
+
+def test_more_answers_than_one_are_reported_at_home() -> None:
+    second = {**STOP, "choices": [{"index": 1, "delta": {"content": "Ho"}, "finish_reason": "stop"}]}
+    data = streamed([chunk({"content": "Hi"}), second, STOP])
+    said = ["1 more answers: only the first is brought back"]
+    _, report = reply_body(assemble(data, "openai-chat"), "openai-chat")
+    assert [finding.message for finding in report.findings] == said
+    wire = WIRES["openai-chat"]
+    request = wire.parse_request({"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hi"}], "n": 2})
+    stream = ReplyStream(
+        request, source=wire, target=wire, names=NameMap(ANY_NAME), report=Report(target=wire.name), turn_key="turn-0"
+    )
+    stream.feed(data)
+    stream.close()
+    assert [finding.message for finding in stream.report.findings] == said

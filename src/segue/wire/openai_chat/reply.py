@@ -14,6 +14,7 @@ from segue.wire.fields import integer_or_none, list_of, object_of, object_or_non
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling
 from segue.wire.openai_chat.items import MESSAGE_KEYS, parse_assistant, render_assistant, render_assistant_at_home
 from segue.wire.overlay import rewritten
+from segue.wire.replies import report_others
 
 __all__ = [
     "for_client",
@@ -120,6 +121,9 @@ def _count(usage: JsonObject, key: str) -> int:
 def render_reply(reply: Reply, projection: Projection, *, dialect: ChatDialect) -> JsonObject:
     out = Spelling(dialect, projection)
     home = out.home(reply.native)
+    if home is not None:
+        # A stream is put together for the first alone.
+        report_others(reply.others + 1 - len(home.fragment.get("choices") or ()), out.report)
     if home is not None and home.intact:
         return _render_at_home(reply, home.fragment, out)
     message = render_assistant(for_client(reply.blocks, out), out, _REASONING_KEY)

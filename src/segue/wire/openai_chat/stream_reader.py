@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -24,10 +23,10 @@ from segue.wire.openai_chat.reply import (
 from segue.wire.openai_chat.stream_calls import CallDeltas
 from segue.wire.stream import ENDED_EARLY, Reader, with_calls_told
 
-__all__ = ["ChatReader", "part"]
+__all__ = ["ENVELOPE", "SPOKEN", "ChatReader", "part"]
 
-_ENVELOPE = frozenset({"choices", "usage", "object", "error"})
-_SPOKEN = frozenset({"role", "content", "reasoning_content", "reasoning", "refusal", "tool_calls", "function_call"})
+ENVELOPE = frozenset({"choices", "usage", "object", "error"})
+SPOKEN = frozenset({"role", "content", "reasoning_content", "reasoning", "refusal", "tool_calls", "function_call"})
 _HEARD = ("data", "transcript")
 _BROKE_OFF = "error"
 _REASONING_KEYS = ("reasoning_content", "reasoning")
@@ -83,16 +82,15 @@ class ChatReader(Reader):
     def _open(self, payload: JsonObject) -> None:
         for key, value in payload.items():
             # Azure's first chunk names no id and no model yet.
-            if key not in _ENVELOPE and value is not None and not self._envelope.get(key):
+            if key not in ENVELOPE and value is not None and not self._envelope.get(key):
                 self._envelope[key] = value
         if payload["choices"] and not self.opened:
             said = self._envelope
             model = string_or_none(said.get("model"))
             self._calls_told.model = model
-            self.open(string_or_none(said.get("id")), model, integer_or_none(said.get("created")), self._native(said))
-
-    def _native(self, fragment: Mapping[str, Any]) -> Native:
-        return Native(self._dialect.name, fragment, intact=False)
+            # What nobody has a word for grows with the reply, and is all there at its end.
+            native = Native(self._dialect.name, {**said, "choices": [{"message": self._beside}]}, intact=False)
+            self.open(string_or_none(said.get("id")), model, integer_or_none(said.get("created")), native)
 
     def _read_beside(self, payload: JsonObject) -> None:
         """A payload without choices: an error, or something that says nothing."""
@@ -132,7 +130,7 @@ class ChatReader(Reader):
         if (old := object_or_none(delta.get("function_call"))) is not None:
             self._end_run()
             self._calls_told.take_legacy(old)
-        if not _SPOKEN.issuperset(delta):
+        if not SPOKEN.issuperset(delta):
             self._keep(delta)
 
     def _read_words(self, words: str, logprobs: object, *, alone: bool) -> None:
@@ -155,7 +153,7 @@ class ChatReader(Reader):
 
     def _keep(self, delta: JsonObject) -> None:
         """What nobody has a word for: lists grow, texts that are told of one thing are joined, the rest is replaced."""
-        beside = {key: value for key, value in delta.items() if key not in _SPOKEN and value is not None}
+        beside = {key: value for key, value in delta.items() if key not in SPOKEN and value is not None}
         for key, value in cast("JsonObject", plain(beside) if self.halves else beside).items():
             kept = self._beside.get(key)
             if isinstance(kept, list) and isinstance(value, list):
