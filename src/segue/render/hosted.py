@@ -88,7 +88,7 @@ def _ran_abroad(draft: Draft) -> frozenset[str]:
             whole = whole and re.fullmatch(draft.demands.own_hosted, _tool_of(block)) is not None
             # ANT-09: the result stands behind its call, before the user speaks again.
             late = draft.demands.adjacent and isinstance(block, ToolResponse) and run_id not in running
-            # OAI-RESP-13: a call and its result may be one item, which bears one id.
+            # OAI-RESP-13, ANT-03: a call and its result may be one item, which bears one id.
             kept_as = (type(block), _kept_id(block))
             if run_id and (not whole or late or kept_as in seen):
                 found.add(run_id)
@@ -110,11 +110,10 @@ def _hosted_id(block: Block) -> str:
 
 
 def _kept_id(block: Block) -> str:
-    """The id under which a provider keeps what it ran; a request for approval is answered by its own."""
+    """The id under which a provider keeps what it ran: the item's own, or the one that call and result meet on."""
     if not isinstance(block, ToolCall | ToolResponse):
         return ""
-    origin = block.origin
-    return raw_id_or_none(origin.item_id) or (origin.raw_id if origin.is_approval else None) or ""
+    return raw_id_or_none(block.origin.item_id) or block.origin.raw_id or ""
 
 
 def _tool_of(block: Block) -> str:
