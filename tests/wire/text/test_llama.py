@@ -9,6 +9,7 @@ import pytest
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
 from segue.wire.text.llama import LLAMA
+from segue.wire.text.registry import format_of
 from segue.wire.text.typed import Declared
 from tests.wire.text.formats import told
 
@@ -55,6 +56,9 @@ CASES: dict[str, tuple[str, list[Any]]] = {
         [['<function=f>{"x": </function>'], g],
     ),
     "a Python list": ("[f(x=1), g()]<|eom_id|>", [f, g]),
+    "a Python list between tokens": ("<|python_start|>[f(x=1), g()]<|python_end|><|eot|>", [f, g]),
+    "an unknown name between tokens": ("<|python_start|>[h(x=1)]<|python_end|>", [("h", {"x": 1})]),
+    "JSON between tokens": (f"Sure.<|python_start|>{F}<|python_end|>\n<|eom|>", ["Sure.", f]),
     "Python values": (
         "[f(a='it\\'s', b=[1, (2, 3)], c={'k': None}, d=True, e=-1.5)]",
         [("f", {"a": "it's", "b": [1, [2, 3]], "c": {"k": None}, "d": True, "e": -1.5})],
@@ -84,6 +88,10 @@ def test_code_goes_to_the_tool_that_runs_it():
     declared = Declared([Tool("code_interpreter")])
     text = "<|python_tag|>import math\nmath.sqrt(2)<|eom_id|>"
     assert told(text, LLAMA, declared) == [("code_interpreter", {"code": "import math\nmath.sqrt(2)"})]
+
+
+def test_the_tokens_of_llama_4_tell_the_format():
+    assert format_of('Well.\n<|python_start|>[get_weather(city="Rome")]<|python_end|><|eot|>') is LLAMA
 
 
 def test_writes_as_the_template_does():
