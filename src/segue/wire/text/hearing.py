@@ -1,4 +1,4 @@
-"""Words of a reply that are more than words: calls written in prose, and reasoning between `<think>` tags.
+"""Words of a reply that are more than words: calls written in prose, and reasoning between tags such as `<think>`.
 
 Works on events, so that a stream is heard as it comes; a reply that is there at once is heard by the same ear.
 """
@@ -34,7 +34,8 @@ from segue.wire.text.typed import Declared
 
 __all__ = ["Hearing", "ThinkTags", "heard_reply"]
 
-_OPEN, _CLOSE = "<think>", "</think>"
+# What most write, what Magistral writes, and Gemma 4. None of them is a way to begin a sentence.
+_TAGS = {"<think>": "</think>", "[THINK]": "[/THINK]", "<|channel>thought\n": "<channel|>"}
 _Kind: TypeAlias = type[Text] | type[Thinking]
 
 
@@ -44,6 +45,12 @@ class ThinkTags:
     def __init__(self, *, listen: bool) -> None:
         self._state: Literal["before", "inside", "parting", "after"] = "before" if listen else "after"
         self._held: str = ""
+        self._close = ""
+
+    @property
+    def heard(self) -> bool:
+        """Whether the reply began with a tag, even if there was nothing behind it."""
+        return bool(self._close)
 
     @property
     def over(self) -> bool:
@@ -64,21 +71,22 @@ class ThinkTags:
 
     def _before(self, text: str, *, ended: bool) -> list[tuple[_Kind, str]]:
         bare = text.lstrip()
-        if bare.startswith(_OPEN):
-            self._state = "inside"
-            return self._inside(bare[len(_OPEN) :], ended=ended)
-        if _OPEN.startswith(bare) and not ended:
+        for opening, close in _TAGS.items():
+            if bare.startswith(opening):
+                self._state, self._close = "inside", close
+                return self._inside(bare[len(opening) :], ended=ended)
+        if not ended and any(opening.startswith(bare) for opening in _TAGS):
             self._held = text
             return []
         self._state = "after"
         return _told(Text, text)
 
     def _inside(self, text: str, *, ended: bool) -> list[tuple[_Kind, str]]:
-        thought, tag, rest = text.partition(_CLOSE)
+        thought, tag, rest = text.partition(self._close)
         if tag:
             self._state = "parting"
             return _told(Thinking, thought) + self._parting(rest)
-        kept = 0 if ended else _half_marker(text)
+        kept = 0 if ended else _half_marker(text, self._close)
         self._held = text[len(text) - kept :]
         return _told(Thinking, text[: len(text) - kept])
 
@@ -94,10 +102,10 @@ def _told(kind: _Kind, text: str) -> list[tuple[_Kind, str]]:
     return [(kind, text)] if text else []
 
 
-def _half_marker(text: str) -> int:
+def _half_marker(text: str, close: str) -> int:
     """How many characters at the end may be the beginning of the closing tag."""
-    start = text.rfind("<", max(0, len(text) - len(_CLOSE) + 1))
-    return len(text) - start if start >= 0 and _CLOSE.startswith(text[start:]) else 0
+    start = text.rfind(close[0], max(0, len(text) - len(close) + 1))
+    return len(text) - start if start >= 0 and close.startswith(text[start:]) else 0
 
 
 class Hearing:
@@ -131,6 +139,11 @@ class Hearing:
         self._calls = 0
         self._ids: set[str] = set()
         self.found = 0
+
+    @property
+    def more_than_words(self) -> bool:
+        """Whether something was heard that the words do not stand for."""
+        return bool(self.found) or self._tags.heard
 
     @property
     def idle(self) -> bool:
@@ -296,10 +309,9 @@ class Hearing:
 def heard_reply(reply: Reply, hearing: Hearing) -> Reply:
     """A reply with what its words hold; itself where they hold nothing but words."""
     events = hearing.events(events_of(reply))
-    blocks: list[Block] = [event.block for event in events if isinstance(event, End | Whole)]
-    thoughts = sum(isinstance(block, Thinking) for block in blocks)
-    if not hearing.found and thoughts == sum(isinstance(block, Thinking) for block in reply.blocks):
+    if not hearing.more_than_words:
         return reply
+    blocks: list[Block] = [event.block for event in events if isinstance(event, End | Whole)]
     finish = next(event.finish for event in events if isinstance(event, Finished))
     native = None if reply.native is None else msgspec.structs.replace(reply.native, intact=False)
     return msgspec.structs.replace(reply, blocks=tuple(blocks), finish=finish, native=native)
