@@ -93,6 +93,8 @@ class JsonScan:
         self._structure = _structure(self._stops + ("()" if calls else ""))
         self.broken = False
         """Whether the place that `feed` gave is one where the value can't go on: no end, but before the sign there."""
+        self.stopped = False
+        """Whether it is one of `stops` that stands there."""
         self.string_at = 0
         """How far from the first sign on that was fed the last string began."""
 
@@ -115,7 +117,7 @@ class JsonScan:
                 return None
             place, sign = found.end(), found[0]
             if self._breaks(sign):
-                self.broken = True
+                self.broken, self.stopped = True, sign in self._stops
                 return found.start()
             self._last = sign
             if sign in "\"'":
