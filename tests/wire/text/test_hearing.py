@@ -57,3 +57,19 @@ def test_tags_are_heard_in_any_split(format: str):
         parts = [*tags.feed(text[:place]), *tags.feed(text[place:]), *tags.feed("", ended=True)]
         assert "".join(said for kind, said in parts if kind is not Text) == "a [/ </ <ch"
         assert "".join(said for kind, said in parts if kind is Text) == "b"
+
+
+TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+
+
+def findings(text: str, format: str, tools: object = None) -> list[str]:
+    return [finding.message for finding in segue.extract(text, format, tools=tools).report.findings]
+
+
+def test_a_list_of_undeclared_calls_is_reported_once_if_nothing_else_is_said():
+    text = '[nope(city="Bern"), no(x=1)]\n'
+    assert told(text, "llama", TOOLS) == ("", text, [])
+    (note,) = findings(text, "llama", TOOLS)
+    assert "no such tool" in note
+    assert not findings(f"Say:\n{text}", "llama", TOOLS)
+    assert not findings(f"{text}so.", "llama", TOOLS)

@@ -43,10 +43,14 @@ class Found(Struct, frozen=True, gc=False):
 
 
 class Lost(Struct, frozen=True, gc=False):
-    """What began as a call and is none: it stays visible as it was written, and is reported."""
+    """What began as a call and is none: it stays visible as it was written, and is reported.
+
+    With `alone` it is reported only where the reply says nothing else.
+    """
 
     written: str
     why: str
+    alone: bool = False
 
 
 Piece: TypeAlias = str | Found | Lost

@@ -246,8 +246,9 @@ class Hearing:
                 self._end_open(out)
                 self._call(piece, out)
             elif isinstance(piece, Lost):
-                shown = piece.written if len(piece.written) <= 60 else f"{piece.written[:60]}…"
-                self._report.add("text", f"a call that can't be read stays text ({piece.why}): {shown}")
+                if not (piece.alone and (self._said or self._calls)):
+                    shown = piece.written if len(piece.written) <= 60 else f"{piece.written[:60]}…"
+                    self._report.add("text", f"a call that can't be read stays text ({piece.why}): {shown}")
                 self._between(piece.written, out)
             else:
                 self._between(piece, out)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.base import Answered, Found, Match, Opener, Piece, TextFormat, any_of
+from segue.wire.text.base import Answered, Found, Lost, Match, Opener, Piece, TextFormat, any_of
 from segue.wire.text.loose import JsonScan
 from segue.wire.text.pythonic import as_objects
 from segue.wire.text.reader import Reader, Reading
@@ -34,6 +34,9 @@ _IDENTIFIER = re.compile(r"(?:[A-Za-z_][\w.-]*+)?")
 _IN_TAG = re.compile(r"[^<>\s]*+")
 _NAMED = re.compile(r"""[\[{\s]*+["']name["']\s*+:\s*+["']([^"']*+)["']|\[\s*+([A-Za-z_][\w.-]*+)\s*+\(""")
 _NEXT = re.compile(r"(?<=\n)[{\[]|<\|python_(?:tag|start)\|>|<function=")
+# Without tools: what can be nothing but a list of calls, even where its values can't be read.
+_PLAINLY = re.compile(r"\[\s*+[A-Za-z_][\w.-]*+\(\s*+[A-Za-z_]\w*+\s*+=(?!=).*\)\s*+\]", re.DOTALL)
+_UNKNOWN = "no such tool"
 # Python that is told without a name goes to the first of these that the model has.
 _INTERPRETERS = ("code_interpreter", "ipython", "python")
 
@@ -49,6 +52,8 @@ class _Llama(Reader):
             whole = scan is not None and (yield from self.json(scan))
             text = self.since(start)
             found = self._calls(text, tagged=tagged) if whole else "the call has no end"
+            if found == _UNKNOWN and not pieces and (yield from self._nothing_behind()):
+                return [Lost(self.written(), found, alone=True)]
             if isinstance(found, str):
                 behind = begun + (0 if self.ended or scan is None else scan.string_at)
                 return [*pieces, self._none(found, behind + 1, text, tagged=tagged)]
@@ -69,7 +74,7 @@ class _Llama(Reader):
             likely = True
         else:
             name = yield from self.matching(_IDENTIFIER)
-            likely = bool(name) and (tagged or self.declared.knows(name)) and bool((yield from self.ahead("(")))
+            likely = bool(name) and bool((yield from self.ahead("(")))
         if not likely:
             return None
         scan.feed(opening + self.since(space))
@@ -81,14 +86,20 @@ class _Llama(Reader):
         if isinstance(found, str) or tagged:
             return found
         if not all(self.declared.knows(call.name) for call in found):
-            return "no such tool"
+            return _UNKNOWN
         return found if self.declared.given or '"parameters"' in told or '"arguments"' in told else "no arguments"
 
     def _none(self, why: str, behind: int, text: str, *, tagged: bool) -> Piece:
-        """A broken call, or words that were none: without a tag only what names a declared tool is missed as a call."""
+        """A broken call, or words that were none.
+
+        Without a tag only what names a declared tool is missed as a call, or what is plainly a list of calls.
+        """
         lost = self.lost(why, _NEXT, behind)
-        named = _NAMED.match(text)
-        missed = named is not None and self.declared.given and self.declared.knows(named[1] or named[2])
+        if self.declared.given:
+            named = _NAMED.match(text)
+            missed = named is not None and self.declared.knows(named[1] or named[2])
+        else:
+            missed = _PLAINLY.fullmatch(lost.written) is not None
         return lost if tagged or missed else lost.written
 
     def behind(self) -> Reading[bool]:
@@ -103,6 +114,14 @@ class _Llama(Reader):
         if not more:
             self.give_back(end)
         return more
+
+    def _nothing_behind(self) -> Reading[bool]:
+        end = self.mark
+        yield from self._message_end()
+        yield from self.space()
+        nothing = yield from self.at_end()
+        self.give_back(end)
+        return nothing
 
     def _message_end(self) -> Reading[bool]:
         """Takes the tokens that end a message; whether there are any."""
