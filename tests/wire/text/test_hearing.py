@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 import segue
-from segue.canonical.blocks import Text
-from segue.wire.text.hearing import ThinkTags
+from segue.canonical.blocks import Text, ToolCall
+from segue.wire.events import End, Start, TextDelta
+from segue.wire.text.base import TextFormat
+from segue.wire.text.hearing import Hearing, ThinkTags
+from segue.wire.text.llama import LLAMA
+from segue.wire.text.mistral import MISTRAL_TEXT
+from segue.wire.text.registry import FORMATS
 
 TAGS = {
     "mistral-text": ("[THINK]", "[/THINK]"),
@@ -73,3 +80,43 @@ def test_a_list_of_undeclared_calls_is_reported_once_if_nothing_else_is_said():
     assert "no such tool" in note
     assert not findings(f"Say:\n{text}", "llama", TOOLS)
     assert not findings(f"{text}so.", "llama", TOOLS)
+
+
+ENDED = [(form, token) for form in FORMATS for token in form.ends]
+
+
+def streamed(parts: Iterable[str], form: TextFormat) -> tuple[str, list[str]]:
+    """The words and the names of the calls that are heard in a stream."""
+    hearing = Hearing(form, turn_key="turn")
+    events = hearing.events([Start(0, Text("")), *(TextDelta(0, part) for part in parts), End(0, Text(""))])
+    blocks = [event.block for event in events if isinstance(event, End)]
+    told = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert told == "".join(block.text for block in blocks if isinstance(block, Text))
+    return told, [block.name for block in blocks if isinstance(block, ToolCall)]
+
+
+@pytest.mark.parametrize(("form", "token"), ENDED, ids=lambda value: getattr(value, "name", value))
+def test_a_token_that_ends_a_reply_is_no_word_of_it(form: TextFormat, token: str):
+    call = form.render_calls([ToolCall("f", {"x": 1})])
+    cases = {
+        f"Hi.{token}": ("Hi.", []),
+        f"Hi.{token}{token}\n": ("Hi.", []),
+        f"Hi. {call}{token}": ("Hi. ", ["f"]),
+        f"{call}\n{token}\nSo.": ("\nSo.", ["f"]),
+        f"Say {token} so.": (f"Say {token} so.", []),
+        f"Hi.{token[:-1]}": (f"Hi.{token[:-1]}", []),
+    }
+    if form is LLAMA:
+        cases[f"Hi. {call}{token}"] = (f"Hi. {call}", [])
+    for text, expected in cases.items():
+        assert streamed([text], form) == expected, text
+        assert streamed(text, form) == expected, text
+        assert streamed([text[:-3], text[-3:]], form) == expected, text
+
+
+def test_what_is_struck_out_keeps_its_end():
+    assert streamed(["Now <", "s>old</s>"], MISTRAL_TEXT) == ("Now <s>old</s>", [])
+
+
+def test_a_whole_reply_loses_the_token_too():
+    assert told("Hi.<|im_end|>", "hermes") == ("", "Hi.", [])

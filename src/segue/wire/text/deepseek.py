@@ -170,4 +170,5 @@ DEEPSEEK_TEXT = TextFormat(
     render_calls=_render_calls,
     render_results=_render_results,
     provider="deepseek",
+    ends=("<｜end▁of▁sentence｜>", "<|end▁of▁sentence|>"),
 )

@@ -187,4 +187,5 @@ GEMMA = TextFormat(
     render_tools=_render_tools,
     render_calls=_render_calls,
     render_results=_render_results,
+    ends=("<end_of_turn>", "<turn|>", "<eos>", "<start_function_response>", "<|tool_response>"),
 )

@@ -29,6 +29,7 @@ from segue.wire.events import (
     events_of,
 )
 from segue.wire.text.base import Found, Lost, Piece, TextFormat
+from segue.wire.text.ends import EndTokens
 from segue.wire.text.scan import CallScanner, pieces_of
 from segue.wire.text.typed import Declared
 
@@ -126,6 +127,7 @@ class Hearing:
         self._report = report or Report()
         self._tags = ThinkTags(listen=think)
         self._scanner: CallScanner | None = None
+        self._ends = EndTokens(form.ends if form is not None else ())
         self._refusals: set[int] = set()
         self._open: tuple[_Kind, int, list[str]] | None = None
         self._numbers: dict[int, int] = {}
@@ -143,7 +145,7 @@ class Hearing:
     @property
     def more_than_words(self) -> bool:
         """Whether something was heard that the words do not stand for."""
-        return bool(self.found) or self._tags.heard
+        return bool(self.found) or self._tags.heard or self._ends.dropped
 
     @property
     def idle(self) -> bool:
@@ -218,6 +220,7 @@ class Hearing:
         self._words("", out, ended=True)
         if self._scanner is not None:
             self._tell(self._scanner.close(), out)
+            self._between(self._ends.end(), out)
             self._scanner = None
         self._end_open(out)
 
@@ -242,6 +245,7 @@ class Hearing:
     def _tell(self, pieces: Iterable[Piece], out: list[Event]) -> None:
         for piece in pieces:
             if isinstance(piece, Found):
+                self._between(self._ends.call(), out)
                 self._space = ""
                 self._end_open(out)
                 self._call(piece, out)
@@ -249,12 +253,14 @@ class Hearing:
                 if not (piece.alone and (self._said or self._calls)):
                     shown = piece.written if len(piece.written) <= 60 else f"{piece.written[:60]}…"
                     self._report.add("text", f"a call that can't be read stays text ({piece.why}): {shown}")
-                self._between(piece.written, out)
+                self._between(self._ends.feed(piece.written), out)
             else:
-                self._between(piece, out)
+                self._between(self._ends.feed(piece), out)
 
     def _between(self, words: str, out: list[Event]) -> None:
         """Words. White space that only parts calls from one another is none."""
+        if not words:
+            return
         words, self._space = self._space + words, ""
         if self.found and self._open is None and words.isspace():
             self._space = words

@@ -113,4 +113,5 @@ HERMES = TextFormat(
     render_tools=_render_tools,
     render_calls=_render_calls,
     render_results=_render_results,
+    ends=("<|im_end|>", "<|endoftext|>"),
 )

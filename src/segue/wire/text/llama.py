@@ -227,4 +227,5 @@ LLAMA = TextFormat(
     render_calls=_render_calls,
     render_results=_render_results,
     one_call=True,
+    ends=(*_ENDS, "<|end_of_text|>"),
 )

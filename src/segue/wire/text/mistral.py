@@ -124,4 +124,5 @@ MISTRAL_TEXT = TextFormat(
     render_calls=_render_calls,
     render_results=_render_results,
     provider="mistral",
+    ends=("</s>",),
 )
