@@ -120,3 +120,41 @@ def test_what_is_struck_out_keeps_its_end():
 
 def test_a_whole_reply_loses_the_token_too():
     assert told("Hi.<|im_end|>", "hermes") == ("", "Hi.", [])
+
+
+WEATHER = {
+    "type": "object",
+    "properties": {"days": {"type": "integer"}, "at": {"type": ["number", "null"]}, "any": {}, "city": {"$ref": "#/d"}},
+    "d": {"type": "string"},
+}
+TYPED = [{"type": "function", "function": {"name": "f", "parameters": WEATHER}}]
+
+
+def xml(**values: str) -> str:
+    told = "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in values.items())
+    return f"<tool_call>\n<function=f>\n{told}</function>\n</tool_call>"
+
+
+def test_a_value_that_is_not_of_its_declared_type_stays_text_and_is_reported():
+    text = xml(days="three", at="1", any="x", city="3", more="y")
+    arguments = {"days": "three", "at": 1, "any": "x", "city": "3", "more": "y"}
+    assert told(text, "xml", TYPED) == ("", "", [("f", arguments)])
+    assert findings(text, "xml", TYPED) == ["the value of days was declared as integer, and is none"]
+    assert not findings(xml(days="3", at="null"), "xml", TYPED)
+    assert not findings(text, "xml")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ("[1]", "the arguments are no object"),
+        ("3", "the arguments are no object"),
+        ('"what?"', "the arguments are no JSON, and stay text"),
+        ("{}", None),
+        ('""', None),
+        ("null", None),
+    ],
+)
+def test_arguments_that_are_no_object_are_reported(arguments: str, why: str | None):
+    text = f'<tool_call>\n{{"name": "f", "arguments": {arguments}}}\n</tool_call>'
+    assert findings(text, "hermes") == ([] if why is None else [why])

@@ -28,6 +28,7 @@ from segue.wire.events import (
     arguments_text,
     events_of,
 )
+from segue.wire.fields import object_or_none
 from segue.wire.text.base import Found, Lost, Piece, TextFormat
 from segue.wire.text.ends import EndTokens
 from segue.wire.text.scan import CallScanner, pieces_of
@@ -275,8 +276,23 @@ class Hearing:
         number = self._numbered()
         call = self._named(found)
         self.found += 1
+        self._odd_arguments(found, call.id)
         begun = msgspec.structs.replace(call, arguments={}, arguments_text=None)
         out += (Start(number, begun), InputDelta(number, arguments_text(call)), End(number, call))
+
+    def _odd_arguments(self, found: Found, call_id: str) -> None:
+        arguments = object_or_none(found.arguments)
+        if found.arguments_text is not None:
+            if found.arguments_text.strip():
+                self._odd("the arguments are no JSON, and stay text", found, call_id)
+        elif arguments is None:
+            self._odd("the arguments are no object", found, call_id)
+        else:
+            for key, types in self._declared.misfits(found.name, arguments):
+                self._odd(f"the value of {key} was declared as {types}, and is none", found, call_id)
+
+    def _odd(self, message: str, found: Found, call_id: str) -> None:
+        self._report.add("argument", message, call_id=call_id, subject=found.name)
 
     def _named(self, found: Found) -> ToolCall:
         provider = self._form.provider if self._form is not None else "text"
