@@ -158,3 +158,28 @@ def test_a_value_that_is_not_of_its_declared_type_stays_text_and_is_reported():
 def test_arguments_that_are_no_object_are_reported(arguments: str, why: str | None):
     text = f'<tool_call>\n{{"name": "f", "arguments": {arguments}}}\n</tool_call>'
     assert findings(text, "hermes") == ([] if why is None else [why])
+
+
+TWICE = {
+    "hermes": '<tool_call>\n{"name": "f", "arguments": {"x": 1, "x": 2}}\n</tool_call>',
+    "hermes, as a string": '<tool_call>\n{"name": "f", "arguments": "{\\"x\\": 1, \\"x\\": 2}"}\n</tool_call>',
+    "hermes, loosely": "<tool_call>\n{'name': 'f', 'arguments': {x: 1, 'x': 2,}}\n</tool_call>",
+    "llama": "[f(x=1, x=2)]",
+    "mistral-text": '[TOOL_CALLS]f[ARGS]{"x": 1, "x": 2}',
+    "mistral-text, a list": '[TOOL_CALLS][{"name": "f", "arguments": {"x": 1, "x": 2}}]',
+    "gemma": "<|tool_call>call:f{x:1,x:2}<tool_call|>",
+    "xml": "<tool_call>\n<function=f>\n<parameter=x>\n1\n</parameter>\n<parameter=x>\n2\n</parameter>\n"
+    "</function>\n</tool_call>",
+    "xml, MiniMax": "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"f\">]<]minimax[>[<x>1]<]minimax[>[</x>"
+    "]<]minimax[>[<x>2]<]minimax[>[</x>]<]minimax[>[</invoke>]<]minimax[>[</tool_call>",
+    "kimi-text": '<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"x": 1, "x": 2}<|tool_call_end|>',
+    "deepseek-text": '<｜DSML｜invoke name="f"><｜DSML｜parameter name="x">1</｜DSML｜parameter>'
+    '<｜DSML｜parameter name="x">2</｜DSML｜parameter></｜DSML｜invoke>',
+}
+
+
+@pytest.mark.parametrize("case", TWICE)
+def test_a_key_that_stands_twice_is_reported(case: str):
+    format = case.split(",")[0]
+    assert told(TWICE[case], format) == ("", "", [("f", {"x": 2})])
+    assert findings(TWICE[case], format) == ["x stands twice in the call; the last one counts"]

@@ -33,13 +33,17 @@ __all__ = [
 
 
 class Found(Struct, frozen=True, gc=False):
-    """A call. `written` is how it stood in the text; `arguments_text` the exact text of arguments that say nothing."""
+    """A call. `written` is how it stood in the text; `arguments_text` the exact text of arguments that say nothing.
+
+    `twice` is a key that stands twice in it, of which only the last counts.
+    """
 
     name: str
     arguments: Any
     arguments_text: str | None = None
     raw_id: str | None = None
     written: str = ""
+    twice: str | None = None
 
 
 class Lost(Struct, frozen=True, gc=False):

@@ -282,6 +282,8 @@ class Hearing:
 
     def _odd_arguments(self, found: Found, call_id: str) -> None:
         arguments = object_or_none(found.arguments)
+        if found.twice is not None:
+            self._odd(f"{found.twice} stands twice in the call; the last one counts", found, call_id)
         if found.arguments_text is not None:
             if found.arguments_text.strip():
                 self._odd("the arguments are no JSON, and stay text", found, call_id)

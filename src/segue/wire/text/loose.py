@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from segue.canonical.jsontext import MAX_DEPTH, depth_of, parse_argument_text
+from segue.canonical.jsontext import MAX_DEPTH, depth_of, parse_argument_text, repeated_key
 
-__all__ = ["JsonScan", "NotReadableError", "read_loose"]
+__all__ = ["JsonScan", "NotReadableError", "read_loose", "repeated"]
 
 _TOKEN = re.compile(
     r"""
@@ -39,6 +39,12 @@ def read_loose(text: str) -> Any:
         if exact is None:
             return value
     raise NotReadableError("no value can be read from it")
+
+
+def repeated(text: str, value: object) -> str | None:
+    """A key that stands twice in an object of such a text; `value` is what it was read as."""
+    strict = text if parse_argument_text(text)[1] is None else _TOKEN.sub(_strict, text)
+    return repeated_key(strict, value)
 
 
 def _strict(found: re.Match[str]) -> str:
