@@ -36,7 +36,7 @@ class Extracted:
         return f"<Extracted from {self.format or 'plain text'}: {len(self.calls)} calls>"
 
 
-def extract(text: str, format: str, *, tools: object = None) -> Extracted:
+def extract(text: str, format: str = "auto", *, tools: object = None) -> Extracted:
     """The calls in a text that is written in this format; `auto` tells it by its markers.
 
     `tools` are declarations of any API: arguments that are written without types get those that were declared.
@@ -63,5 +63,9 @@ def _declared(tools: object) -> list[Tool]:
     for place, entry in enumerate(entries):
         if not isinstance(entry, Mapping):
             raise InputError("a tool's declaration must be an object", path=f"tools[{place}]")
-        found += parse_declaration(cast("Mapping[str, Any]", entry), place)
+        try:
+            found += parse_declaration(cast("Mapping[str, Any]", entry), place)
+        except InputError as error:
+            # Here there is no source to name.
+            raise InputError(error.message.partition("; name `source`")[0], path=error.path) from None
     return found

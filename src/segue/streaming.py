@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, cast
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from segue.canonical.blocks import Text, ToolCall
 from segue.canonical.jsontext import plain
 from segue.canonical.request import Reply, Request
-from segue.errors import InputError
+from segue.errors import InputError, RemoteProtocolError
 from segue.models import identify
 from segue.render.content import heard
 from segue.render.hosted import asked_in_words
@@ -18,9 +19,10 @@ from segue.render.report import Report
 from segue.replies import CallersCalls, report_unsaid
 from segue.wire.base import ApiError, Projection, Wire
 from segue.wire.events import End, Event, Failed, InputDelta, Opened, Start, TextDelta, Whole, arguments_text
+from segue.wire.formats import known_format
 from segue.wire.idmap import IdMap
 from segue.wire.names import ANY_NAME, NameMap
-from segue.wire.registry import find
+from segue.wire.registry import WIRES, find
 from segue.wire.stream import TURN_KEY, StreamParser
 from segue.wire.text.hearing import Hearing, heard_reply
 from segue.wire.text.leaks import hearing_of
@@ -29,6 +31,7 @@ __all__ = ["ReplyStream", "assemble", "reply_body"]
 
 # Pieces of bytes or text, mappings, and objects of the vendors' clients.
 Stream = bytes | bytearray | str | Iterable[object]
+_Bytes = bytes | bytearray | str
 
 
 def assemble(events: Stream, api: str, *, tool_format: str = "auto") -> Reply:
@@ -37,10 +40,33 @@ def assemble(events: Stream, api: str, *, tool_format: str = "auto") -> Reply:
     Its calls get their ids by the turn key `turn-0`. `tool_format` names a text format that the model writes calls in.
     """
     wire = find(api, argument="api")
+    known_format(tool_format)
+    given: object = events
+    if isinstance(given, Iterator):
+        given = list(given)
+    try:
+        reply = _assembled(wire, given)
+    except RemoteProtocolError as error:
+        other = _other_api(wire, given) if error.kind is None else None
+        if other is None:
+            raise
+        raise RemoteProtocolError(f"not a stream of {wire.name}; this looks like one of {other}") from None
+    return heard_reply(reply, hearing_of(wire, reply.model, tool_format, turn_key=TURN_KEY))
+
+
+def _assembled(wire: Wire, events: object) -> Reply:
     parser = wire.open_stream(TURN_KEY)
     _feed(parser, events)
-    reply = parser.close()
-    return heard_reply(reply, hearing_of(wire, reply.model, tool_format, turn_key=TURN_KEY))
+    return parser.close()
+
+
+def _other_api(wire: Wire, events: object) -> str | None:
+    """The API that a stream is of where it is none of the one that was named."""
+    for other in WIRES.values():
+        if other.on is None and other.name not in (wire.name, wire.on):
+            with suppress(RemoteProtocolError):
+                return other.name if _assembled(other, events).blocks else None
+    return None
 
 
 def reply_body(reply: Reply, api: str) -> tuple[dict[str, Any], Report]:
@@ -57,14 +83,18 @@ def reply_body(reply: Reply, api: str) -> tuple[dict[str, Any], Report]:
 
 
 def _feed(parser: StreamParser, events: object) -> None:
-    if isinstance(events, bytes | bytearray | str):
+    if isinstance(events, _Bytes):
         parser.feed(_bytes(events))
         return
     if isinstance(events, Mapping) or not isinstance(events, Iterable):
         raise InputError("bytes, pieces of bytes, or a list of payloads were expected", path="events")
-    for place, event in enumerate(cast("Iterable[object]", events)):
-        if isinstance(event, bytes | bytearray | str):
-            parser.feed(_bytes(event))
+    given = list(cast("Iterable[object]", events))
+    pieces = [_bytes(event) for event in given if isinstance(event, _Bytes)]
+    # Lines, as some clients take a stream apart: what parted them is gone.
+    end = b"\n" if pieces and not any(b"\n" in piece or b"\r" in piece for piece in pieces) else b""
+    for place, event in enumerate(given):
+        if isinstance(event, _Bytes):
+            parser.feed(_bytes(event) + end)
             continue
         payload = plain(event)
         if not isinstance(payload, dict):
@@ -93,6 +123,7 @@ class ReplyStream:
     ) -> None:
         self.report = Report(target=source.name)
         self.reply: Reply | None = None
+        self._closed = False
         self._whole_report = report
         self._source = source
         self._model = model
@@ -105,13 +136,20 @@ class ReplyStream:
         self._caller = _Caller(own, ids, self.report, abroad=source.name != target.name, model=model)
         self._renderer = source.stream_renderer(Projection(ids, spelled, self.report), model, request)
 
-    def feed(self, data: bytes) -> bytes:
-        """What the caller is to be sent for more bytes of the target's stream."""
-        self._parser.feed(data)
+    def feed(self, data: object) -> bytes:
+        """What the caller is to be sent for more bytes of the target's stream; nothing once it is closed."""
+        if not isinstance(data, bytes | bytearray):
+            raise InputError(f"bytes were expected, not {type(data).__name__}", path="data")
+        if self._closed:
+            return b""
+        self._parser.feed(bytes(data))
         return self._told(self._parser.events())
 
     def close(self) -> bytes:
-        """The end. What was cut off ends as the caller's API tells of an error."""
+        """The end. What was cut off ends as the caller's API tells of an error. To close twice changes nothing."""
+        if self._closed:
+            return b""
+        self._closed = True
         reply = self._parser.close()
         told = self._told(self._parser.events())
         if reply.model is None:
@@ -121,9 +159,10 @@ class ReplyStream:
         self._whole_report.findings.extend(self.report.findings)
         return told
 
-    def fail(self, error: ApiError) -> bytes:
-        """The end of a stream that could not go on."""
-        return self._told([Failed(error)])
+    def fail(self, error: ApiError | str) -> bytes:
+        """The end of a stream that could not go on: an error, or what there is to say of it."""
+        self._closed = True
+        return self._told([Failed(ApiError(502, error, kind="api_error") if isinstance(error, str) else error)])
 
     def _told(self, events: list[Event]) -> bytes:
         if self._hearing is not None:

@@ -36,7 +36,7 @@ def command(
     from segue.errors import InputError, RemoteProtocolError
     from segue.streaming import assemble, reply_body
 
-    data = streams.read(file, text=False)
+    data = streams.read(file, text=False, wanted="a recorded stream")
     try:
         reply = assemble(data, api, tool_format=config.tool_format(tool_format, api))
     except RemoteProtocolError as error:

@@ -24,13 +24,17 @@ def command(file: str, *, form: str, tools: str | None, as_json: bool) -> None:
     import msgspec
 
     import segue
+    from segue.canonical.jsontext import read
 
-    given = streams.read(file)
+    given = streams.read(file, wanted="the text of a model's answer")
     try:
         text = given.decode("utf-8")
     except UnicodeDecodeError as error:
         raise segue.InputError(f"not UTF-8 at byte {error.start}") from None
-    declared = None if tools is None else streams.read(tools)
+    try:
+        declared = None if tools is None else read(streams.read(tools, wanted="a list of tool declarations"))[0]
+    except segue.InputError as error:
+        raise segue.InputError(f"{tools}: {error}") from None
     found = segue.extract(text, form, tools=declared)
     calls = [
         {"id": call.id, "raw_id": call.raw_id, "name": call.name, "arguments": call.arguments}

@@ -61,22 +61,22 @@ class WrongFile(Unwritable):
     exit_code = 2
 
 
-def read(file: str, *, text: bool = True) -> bytes:
+def read(file: str, *, text: bool = True, wanted: str = "a JSON object") -> bytes:
     """The bytes of a file, or of stdin for `-`; nothing, a byte order mark and binary data are refused by name.
 
-    Where it need not be `text`, only nothing is.
+    Where it need not be `text`, only nothing is. `wanted` is what should be there.
     """
     data = _read_stdin() if file == STDIO else _read_file(file)
     name = "stdin" if file == STDIO else file
     if not data or data.isspace():
-        raise Unreadable(f"{name} is empty; a {'JSON object' if text else 'recorded stream'} is expected")
+        raise Unreadable(f"{name} is empty; {wanted} is expected")
     if not text:
         return data
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             raise Unreadable(f"{name} begins with a {encoding} byte order mark; save it as UTF-8 without one")
     if b"\x00" in data[:4096]:
-        raise Unreadable(f"{name} is binary data; a JSON object in UTF-8 is expected")
+        raise Unreadable(f"{name} is binary data; {wanted} in UTF-8 is expected")
     return data
 
 

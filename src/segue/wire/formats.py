@@ -10,7 +10,7 @@ from segue.wire.base import Wire
 from segue.wire.idmap import IdScheme, kimi_scheme, mistral_scheme
 from segue.wire.text.registry import TEXT_FORMATS
 
-__all__ = ["TOOL_FORMATS", "ToolFormat", "scheme_for"]
+__all__ = ["TOOL_FORMATS", "ToolFormat", "known_format", "scheme_for"]
 
 
 class ToolFormat(Struct, frozen=True):
@@ -43,16 +43,24 @@ TOOL_FORMATS: dict[str, ToolFormat] = {
 }
 
 
-def scheme_for(wire: Wire, model: Model, tool_format: str, plain: Wire) -> IdScheme:
-    """The id scheme to use: the user's choice where there is one. `plain` is the wire that dialects are spoken on."""
+def known_format(tool_format: str) -> ToolFormat | None:
+    """The tool format of this name; None is `auto`."""
     text_argument(tool_format, "tool_format")
     if tool_format == "auto":
-        return wire.ids(model)
+        return None
     form = TOOL_FORMATS.get(tool_format)
     if form is None:
         raise InputError(
             f"{tool_format!r} is not a known tool format; known are auto, {', '.join(TOOL_FORMATS)}", path="tool_format"
         )
+    return form
+
+
+def scheme_for(wire: Wire, model: Model, tool_format: str, plain: Wire) -> IdScheme:
+    """The id scheme to use: the user's choice where there is one. `plain` is the wire that dialects are spoken on."""
+    form = known_format(tool_format)
+    if form is None:
+        return wire.ids(model)
     if wire.name not in form.wires:
         fitting = [name for name, other in TOOL_FORMATS.items() if wire.name in other.wires]
         raise InputError(

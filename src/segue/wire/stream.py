@@ -162,6 +162,9 @@ class Reader(ABC):
     def end(self, index: int, block: Text | Thinking | ToolCall) -> None:
         self.alike = None
         self._likely = 0
+        if not self._pieces[index] and isinstance(block, ToolCall) and block.kind == "function" and not block.broken:
+            # No arguments, of which clients want to read something.
+            self.events.append(InputDelta(index, "{}"))
         del self._pieces[index]
         self.events.append(End(index, block))
 

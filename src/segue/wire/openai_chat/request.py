@@ -146,6 +146,9 @@ def render_request(transcript: Transcript, projection: Projection, *, dialect: C
     model = identify(transcript.model or dialect.default_model)
     options = lawful_options(options, dialect, model, declared, out.report)
     words = render_options(options, dialect, out.spell, _custom_names(tools), {})
+    if options.stream and not dialect.usage_at_end:
+        # Other APIs tell usage unasked, and their clients count on it.
+        words["stream_options"] = {"include_usage": True}
     kindred = render_kindred_options(options, dialect, out.report)
     if kindred:
         words.pop("user", None)

@@ -69,9 +69,7 @@ def told_in_text(transcript: Transcript, form: TextFormat, ids: IdMap, names: Na
     declared = "" if choice is not None and choice.mode == "none" else _declarations(transcript, form, names, report)
     system, messages = _with_system_text(transcript.system, messages, declared)
     options = msgspec.structs.replace(transcript.options, tool_choice=None, parallel=None)
-    told = msgspec.structs.replace(
-        transcript.request, messages=messages, system=system, tools=(), options=options, model=transcript.model
-    )
+    told = msgspec.structs.replace(transcript.request, messages=messages, system=system, tools=(), options=options)
     native = told.native
     if native is None:
         return told
