@@ -170,7 +170,7 @@ TWICE = {
     "gemma": "<|tool_call>call:f{x:1,x:2}<tool_call|>",
     "xml": "<tool_call>\n<function=f>\n<parameter=x>\n1\n</parameter>\n<parameter=x>\n2\n</parameter>\n"
     "</function>\n</tool_call>",
-    "xml, MiniMax": "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"f\">]<]minimax[>[<x>1]<]minimax[>[</x>"
+    "xml, MiniMax": ']<]minimax[>[<tool_call>]<]minimax[>[<invoke name="f">]<]minimax[>[<x>1]<]minimax[>[</x>'
     "]<]minimax[>[<x>2]<]minimax[>[</x>]<]minimax[>[</invoke>]<]minimax[>[</tool_call>",
     "kimi-text": '<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"x": 1, "x": 2}<|tool_call_end|>',
     "deepseek-text": '<｜DSML｜invoke name="f"><｜DSML｜parameter name="x">1</｜DSML｜parameter>'
@@ -180,6 +180,6 @@ TWICE = {
 
 @pytest.mark.parametrize("case", TWICE)
 def test_a_key_that_stands_twice_is_reported(case: str):
-    format = case.split(",")[0]
+    format = case.split(",", maxsplit=1)[0]
     assert told(TWICE[case], format) == ("", "", [("f", {"x": 2})])
     assert findings(TWICE[case], format) == ["x stands twice in the call; the last one counts"]

@@ -135,8 +135,8 @@ class TextFormat(Struct, frozen=True):
 
     `markers` are strings that tell a text of this format from others. `render_tools` says in a system text which tools
     there are and how to call them, `render_calls` what a model writes to call them, `render_results` what it then
-    reads; ids and names come spelled. `one_call` is whether a reply can hold no more than one. `ends` are the tokens that
-    its models end a reply with, and servers may leave in the words.
+    reads; ids and names come spelled. `one_call` is whether a reply can hold no more than one. `ends` are the tokens
+    that its models end a reply with, and servers may leave in the words.
     """
 
     name: str

@@ -170,5 +170,5 @@ DEEPSEEK_TEXT = TextFormat(
     render_calls=_render_calls,
     render_results=_render_results,
     provider="deepseek",
-    ends=("<｜end▁of▁sentence｜>", "<|end▁of▁sentence|>"),
+    ends=tuple(f"<{bar}end{gap}of{gap}sentence{bar}>" for bar, gap in product((_BAR, "|"), (_GAP, "_"))),
 )

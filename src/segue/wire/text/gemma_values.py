@@ -14,7 +14,7 @@ from typing import Any, cast
 from segue.canonical.jsontext import write_text
 from segue.wire.text.loose import NotReadableError, read_loose
 
-__all__ = ["QUOTE", "QUOTES", "in_order", "as_json", "write_key", "write_value"]
+__all__ = ["QUOTE", "QUOTES", "as_json", "in_order", "write_key", "write_value"]
 
 QUOTE = '<|"|>'
 QUOTES = (QUOTE, "<escape>")

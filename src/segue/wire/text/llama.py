@@ -53,7 +53,7 @@ class _Llama(Reader):
             text = self.since(start)
             found = self._calls(text, tagged=tagged) if whole else "the call has no end"
             if found == _UNKNOWN and not pieces and (yield from self._nothing_behind()):
-                return [Lost(self.written(), found, alone=True)]
+                return [Lost(self.written(), _UNKNOWN, alone=True)]
             if isinstance(found, str):
                 behind = begun + (0 if self.ended or scan is None else scan.string_at)
                 return [*pieces, self._none(found, behind + 1, text, tagged=tagged)]

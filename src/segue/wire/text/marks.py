@@ -237,9 +237,7 @@ def call_of(name: str, text: str, written: str, raw_id: str | None = None) -> Pi
     return call_with(name, value, written, raw_id, repeated(bare, value))
 
 
-def call_with(
-    name: str, arguments: Any, written: str, raw_id: str | None = None, twice: str | None = None
-) -> Piece:
+def call_with(name: str, arguments: Any, written: str, raw_id: str | None = None, twice: str | None = None) -> Piece:
     """The call of a name and of arguments as a value; a string is JSON once more, or free text."""
     name = name.strip()
     if not name or len(name.split()) > 1:
@@ -251,6 +249,7 @@ def call_with(
             inner = None
         if not isinstance(inner, dict):
             return Found(name, None, arguments, raw_id, written)
-        twice = twice or repeated(arguments, inner)
-        arguments = cast("JsonObject", inner)
+        told = cast("JsonObject", inner)
+        twice = twice or repeated(arguments, told)
+        arguments = told
     return Found(name, {} if arguments is None else arguments, raw_id=raw_id, written=written, twice=twice)

@@ -57,7 +57,7 @@ def calls_in(text: str) -> list[Found] | str:
         if isinstance(call, str):
             return call
         found.append(call)
-    if found and (twice := repeated(text, value)) is not None:
+    if found and (twice := repeated(text, cast("object", value))) is not None:
         place = next((at for at, call in enumerate(found) if twice in (object_or_none(call.arguments) or {})), 0)
         found[place] = replace(found[place], twice=twice)
     return found or "no tool is named"
