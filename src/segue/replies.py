@@ -16,6 +16,7 @@ from segue.errors import InputError, RemoteProtocolError
 from segue.render.report import Report
 from segue.wire.base import Wire
 from segue.wire.names import NameMap
+from segue.wire.replies import report_others
 from segue.wire.server_tools.declare import called_back
 from segue.wire.tools import free_text_back, strict_back
 
@@ -107,8 +108,7 @@ def report_unsaid(reply: Reply, wire: Wire, report: Report) -> None:
     """What of a reply from abroad its own API alone has a word for: the caller does not get it."""
     if reply.native is None or reply.native.api == wire.name:
         return
-    if reply.others:
-        report.add("dropped", f"{reply.others} more answers: only the first is brought back", subject="choices")
+    report_others(reply.others, report)
     for key in reply.beside:
         report.add("dropped", f"`{key}` of the reply is not carried over to {wire.name}", subject=key)
     for key, count in unsaid_items(Request((Message("ai", reply.blocks),)), wire).items():

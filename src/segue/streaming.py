@@ -23,6 +23,7 @@ from segue.wire.formats import known_format
 from segue.wire.idmap import IdMap
 from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.registry import WIRES, find
+from segue.wire.replies import report_others
 from segue.wire.stream import TURN_KEY, StreamParser
 from segue.wire.text.hearing import Hearing, heard_reply
 from segue.wire.text.leaks import hearing_of
@@ -76,6 +77,9 @@ def reply_body(reply: Reply, api: str) -> tuple[dict[str, Any], Report]:
     report_unsaid(reply, wire, report)
     if reply.native is None or reply.native.api != wire.name:
         reply = msgspec.structs.replace(reply, blocks=tuple(heard(asked_in_words(reply.blocks, report), report)))
+    elif not reply.native.intact:
+        cut = (heard((block,), report) if isinstance(block, ToolCall) else (block,) for block in reply.blocks)
+        reply = msgspec.structs.replace(reply, blocks=tuple(block for blocks in cut for block in blocks))
     ids, names = IdMap(wire.ids(identify(reply.model)), provider=wire.provider), NameMap(ANY_NAME)
     for call in reply.calls:
         ids.assign(call, call.name)
@@ -156,6 +160,9 @@ class ReplyStream:
             reply = msgspec.structs.replace(reply, model=self._model)
         self.reply = reply
         report_unsaid(reply, self._source, self.report)
+        if reply.native is not None and reply.native.api == self._source.name:
+            # One that came at once would hold them all; a stream of the caller's has room for one.
+            report_others(reply.others, self.report)
         self._whole_report.findings.extend(self.report.findings)
         return told
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import segue
 from segue.canonical.blocks import Message, Origin, Text, ToolCall, ToolResponse, calls_of, responses_of
 from segue.canonical.ids import is_canonical, raw_id_or_none
 from segue.canonical.pairing import pair
@@ -217,3 +218,13 @@ def test_a_reply_that_begins_with_a_result_keeps_its_own_calls_open():
         Message("ai", (late, call(None, "2"))),
         tool(result(None, "same", "look")),
     ) == [("same", "1"), ("run", "0"), ("same", "2")]
+
+
+def test_a_hosted_output_under_the_canonical_id_of_a_clients_call_is_no_result_of_it() -> None:
+    call = {"type": "function_call", "call_id": "hist_tool_1", "name": "f", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": "hist_tool_1", "output": "hello"}
+    hosted = {"type": "a2a_preview_call_output", "call_id": "hist_tool_1", "output": {}, "status": "completed"}
+    body = {"input": [{"role": "user", "content": "hello"}, call, output, hosted]}
+    made = segue.convert(body, source="azure-foundry", target="azure-foundry")
+    assert segue.check(made.body, "azure-foundry")
+    assert [finding.kind for finding in made.report.findings] == ["orphan"]

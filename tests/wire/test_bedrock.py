@@ -618,3 +618,12 @@ def test_ids_of_models(name: str, family: str, line: str, version: tuple[int, ..
     model = identify(name)
     assert (model.family, model.line, model.version) == (family, line, version)
     assert segue.detect(name).target == "bedrock"
+
+
+def test_a_signature_that_is_null_is_none() -> None:
+    thought = {"reasoningContent": {"reasoningText": {"text": "hm", "signature": None}}}
+    body = {
+        "modelId": "amazon.nova-pro-v1:0",
+        "messages": [{"role": "user", "content": [{"text": "x"}]}, {"role": "assistant", "content": [thought]}],
+    }
+    assert "signature" not in json.dumps(segue.convert(body, source="bedrock", target="bedrock").body)

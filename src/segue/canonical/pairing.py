@@ -260,7 +260,8 @@ class Pairer:
 
     def _orphan(self, response: ToolResponse) -> ToolResponse:
         origin = response.origin
-        if response.call_id or is_canonical(origin.raw_id):
+        # A canonical id is kept, but not where it is that of a call which this is no result of.
+        if response.call_id or (is_canonical(origin.raw_id) and origin.raw_id not in self._ids):
             return msgspec.structs.replace(response, call_id=response.call_id or origin.raw_id or "")
         kind = (origin.raw_id, response.name)
         index = self._orphans[kind]

@@ -248,7 +248,7 @@ def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
     said = object_or_none(inner) or {"message": inner}
     message = said.get("message") or said.get("detail")
     code, param = said.get("code"), said.get("param")
-    status = status or _CODES.get(str(code), 0)
+    status = status or _CODES.get(str(code), code if isinstance(code, int) and 400 <= code < 600 else 0)
     usual = _ERROR_KINDS.get(status, "server_error" if status >= 500 else "invalid_request_error")
     return ApiError(
         status,

@@ -6,7 +6,7 @@ from segue.canonical.blocks import Block, Media, Text, ToolCall, ToolResponse
 from segue.render.demands import TEXTS
 from segue.render.report import Report
 
-__all__ = ["as_words", "is_own", "is_own_hosted", "ran_elsewhere"]
+__all__ = ["as_words", "is_own", "is_own_hosted", "ran_elsewhere", "report_others"]
 
 
 def is_own(block: Block, api: str) -> bool:
@@ -25,6 +25,12 @@ def ran_elsewhere(block: Block, api: str, report: Report) -> bool:
     tool = block.name if isinstance(block, ToolCall | ToolResponse) else None
     report.add("dropped", f"{tool or 'a tool'}, which another provider ran, is left out", subject=tool)
     return True
+
+
+def report_others(count: int, report: Report) -> None:
+    """Says of how many more answers nothing is brought back."""
+    if count > 0:
+        report.add("dropped", f"{count} more answers: only the first is brought back", subject="choices")
 
 
 def _is_hosted(block: Block) -> bool:

@@ -56,7 +56,7 @@ class InputPieces:
     """The text of an object, as the text of a call's arguments comes in.
 
     What begins as an object goes on at once (`through`), and so does free text, as the one member of an object. Any
-    other value can only be said when all of it is there.
+    other value, and what can be no JSON, can only be said when all of it is there.
     """
 
     __slots__ = ("_free", "_held", "_said", "_waits", "through")
@@ -64,7 +64,7 @@ class InputPieces:
     def __init__(self, call: ToolCall) -> None:
         self.through = False
         self._free = call.kind == "custom"
-        self._held: list[str] = []
+        self._held = ""
         self._said = False
         self._waits = False
 
@@ -73,21 +73,30 @@ class InputPieces:
             return text
         if self._free:
             return self._opening() + write_text(text)[1:-1]
-        self._held.append(text)
-        first = text.lstrip()[:1]
-        if not first or self._waits:
+        if self._waits:
             return ""
-        self._waits = first != "{"
-        self.through = not self._waits
-        return "" if self._waits else "".join(self._held)
+        self._held += text
+        begun = self._held.strip()
+        second = begun[1:].lstrip()[:1]
+        if begun[:1] not in ("{", "") or second not in ('"', "}", ""):
+            self._waits = True
+            return ""
+        # What has an end and is no JSON may be all that comes.
+        self.through = bool(second) and not (begun.endswith("}") and parse_argument_text(begun)[0] is None)
+        return self._held if self.through else ""
 
     def _opening(self) -> str:
         begun, self._said = self._said, True
         return "" if begun else f'{{"{FREE_TEXT}":"'
 
     def rest(self, call: ToolCall, report: Report) -> str:
-        """What the finished call still has to say. One that was cut off says no more."""
-        if self.through or call.broken:
+        """What the finished call still has to say. One that was cut off says no more than came of it."""
+        if call.broken:
+            return "" if self.through or self._waits or self._free else self._held.lstrip()
+        if self.through:
+            if call.arguments is None and call.arguments_text:
+                said = "arguments that are not valid JSON had gone out before that was known"
+                report.add("argument", said, call_id=call.id, subject=call.name)
             return ""
         if self._free:
             render_arguments_object(call, report)

@@ -125,7 +125,7 @@ def render_reply(reply: Reply, projection: Projection) -> JsonObject:
         return own if same else {**own, "content": content}
     blocks = for_client(reply.blocks, projection)
     called = any(isinstance(block, ToolCall) for block in blocks if not is_own_hosted(block, API))
-    return {
+    body: JsonObject = {
         "id": message_id(reply.id, "|".join([reply.text, *(call.id for call in reply.calls)])),
         "type": "message",
         "role": "assistant",
@@ -133,8 +133,11 @@ def render_reply(reply: Reply, projection: Projection) -> JsonObject:
         "content": [render_block(block, projection) for block in blocks],
         "stop_reason": stop_reason(reply.finish, reply.stop_sequence, called=called),
         "stop_sequence": reply.stop_sequence,
-        "usage": render_usage(reply.usage or Usage()),
     }
+    # What the API did not come to say of a reply of its own is not made up.
+    if reply.usage is None and reply.native is not None and reply.native.api == API:
+        return body
+    return {**body, "usage": render_usage(reply.usage or Usage())}
 
 
 def for_client(blocks: Iterable[Block], projection: Projection) -> list[Block]:

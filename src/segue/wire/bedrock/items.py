@@ -244,7 +244,8 @@ def _parse_reasoning(item: JsonObject, value: Any, model: str | None) -> Block:
     text = string_or_none(thought.get("text"))
     # ANT-25: a signature is nothing without the text that was signed
     signature = string_or_none(thought.get("signature")) if text is not None else None
-    return Thinking(text or "", signature, origin=origin, native=Native(API, item, text is not None))
+    whole = text is not None and isinstance(thought.get("signature", ""), str)
+    return Thinking(text or "", signature, origin=origin, native=Native(API, item, whole))
 
 
 def _parse_citations(item: JsonObject, value: Any, _model: str | None) -> Block:

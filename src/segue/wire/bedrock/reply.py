@@ -125,12 +125,14 @@ def render_reply(reply: Reply, projection: Projection) -> JsonObject:
     blocks = for_client(reply.blocks, projection)
     called = any(isinstance(block, ToolCall) for block in blocks if not is_own_hosted(block, API))
     content = [item for block in blocks for item in render_block(block, projection)]
-    return {
+    body: JsonObject = {
         "output": {"message": {"role": "assistant", "content": content}},
         "stopReason": stop_reason(reply.finish, reply.stop_sequence, called=called),
-        "usage": render_usage(reply.usage or Usage()),
-        "metrics": {"latencyMs": 0},
     }
+    if reply.native is not None and reply.native.api == API:
+        # What the API did not come to say of a reply of its own is not made up.
+        return {**body, **{key: value for key, value in reply.native.fragment.items() if key not in body}}
+    return {**body, "usage": render_usage(reply.usage or Usage()), "metrics": {"latencyMs": 0}}
 
 
 def for_client(blocks: Iterable[Block], projection: Projection) -> list[Block]:

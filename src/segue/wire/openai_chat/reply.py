@@ -14,6 +14,7 @@ from segue.wire.fields import integer_or_none, list_of, object_of, object_or_non
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling
 from segue.wire.openai_chat.items import MESSAGE_KEYS, parse_assistant, render_assistant, render_assistant_at_home
 from segue.wire.overlay import rewritten
+from segue.wire.replies import report_others
 
 __all__ = [
     "for_client",
@@ -45,6 +46,8 @@ _FINISH_REASONS: dict[Finish, str] = {
     "pause": "length",
     "error": "length",
 }
+# DeepSeek has a word of its own.
+_CACHED = ("cached_tokens", "prompt_cache_hit_tokens")
 _REPLY_KEYS = frozenset({"id", "model", "choices", "usage"})
 _CHOICE_KEYS = frozenset({"message", "finish_reason"})
 _KNOWN = frozenset({*_REPLY_KEYS, "object", "created", "system_fingerprint", "service_tier", "provider", "prompt"})
@@ -104,7 +107,7 @@ def parse_usage(value: object) -> Usage | None:
     return Usage(
         input=_count(usage, "prompt_tokens"),
         output=_count(usage, "completion_tokens"),
-        cache_read=_count(read, "cached_tokens") or _count(usage, "cached_tokens"),
+        cache_read=next((count for key in _CACHED if (count := _count(read, key) or _count(usage, key))), 0),
         cache_write=_count(read, "cache_write_tokens"),
         reasoning=_count(written, "reasoning_tokens"),
     )
@@ -118,6 +121,9 @@ def _count(usage: JsonObject, key: str) -> int:
 def render_reply(reply: Reply, projection: Projection, *, dialect: ChatDialect) -> JsonObject:
     out = Spelling(dialect, projection)
     home = out.home(reply.native)
+    if home is not None:
+        # A stream is put together for the first alone.
+        report_others(reply.others + 1 - len(home.fragment.get("choices") or ()), out.report)
     if home is not None and home.intact:
         return _render_at_home(reply, home.fragment, out)
     message = render_assistant(for_client(reply.blocks, out), out, _REASONING_KEY)

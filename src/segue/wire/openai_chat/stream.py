@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from segue.canonical.blocks import Block, Text, Thinking, ToolCall
 from segue.canonical.ids import short_hash
@@ -35,7 +35,7 @@ from segue.wire.openai_chat.reply import (
     render_flat_error,
     render_usage,
 )
-from segue.wire.openai_chat.stream_reader import ChatReader, part
+from segue.wire.openai_chat.stream_reader import ENVELOPE, SPOKEN, ChatReader, part
 from segue.wire.stream import InOrder, StreamRenderer
 
 __all__ = ["ChatReader", "ChatRenderer"]
@@ -53,6 +53,7 @@ class ChatRenderer(StreamRenderer):
         self._asked = asked
         self._head = b""
         self._envelope: JsonObject = {}
+        self._around: Mapping[str, Any] = {}
         self._home = False
         self._calls: dict[int, int] = {}
         self._keys: dict[int, tuple[str, str]] = {}
@@ -94,8 +95,10 @@ class ChatRenderer(StreamRenderer):
             case UsageTold():
                 self._usage = event.usage
             case Finished():
+                yield from self._beside()
                 yield from self._finished(event)
             case Failed():
+                yield from self._beside()
                 yield server_sent(write(self._error(event.error)))
 
     def _chunk(self, delta: JsonObject) -> bytes:
@@ -111,7 +114,9 @@ class ChatRenderer(StreamRenderer):
             "created": event.created or 0,
             "model": event.model or self.model,
         }
-        self._envelope.update({key: value for key, value in around.items() if key not in self._envelope})
+        known = ENVELOPE | self._envelope.keys()
+        self._envelope.update({key: value for key, value in around.items() if key not in known})
+        self._around = around
         self._head = b"data: " + write(self._envelope)[:-1] + b',"choices":[{"index":0,"delta":'
         return self._chunk({"role": "assistant", "content": ""})
 
@@ -179,6 +184,14 @@ class ChatRenderer(StreamRenderer):
         said.pop("role")
         if said.get("content"):
             yield self._text(TextDelta(-1, str(said["content"])))
+
+    def _beside(self) -> Iterable[bytes]:
+        """At home, what of the message nobody has a word for: annotations, pictures, audio."""
+        choices = self._around.get("choices")
+        first = object_or_none(cast("list[object]", choices)[0]) if isinstance(choices, list) and choices else None
+        message = object_or_none((first or {}).get("message")) or {}
+        if said := {key: value for key, value in message.items() if key not in SPOKEN and value not in (None, [])}:
+            yield self._chunk(said)
 
     def _finished(self, event: Finished) -> Iterable[bytes]:
         reason = render_finish(event.finish, calls=bool(self._calls or self._legacy), broken=self._dialect.error_finish)

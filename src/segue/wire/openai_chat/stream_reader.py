@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -11,6 +10,7 @@ import msgspec
 from segue.canonical.blocks import Native, Origin, Text, Thinking
 from segue.canonical.jsontext import plain
 from segue.canonical.request import Reply
+from segue.wire.base import ApiError
 from segue.wire.events import (
     Opened,
 )
@@ -23,10 +23,12 @@ from segue.wire.openai_chat.reply import (
 from segue.wire.openai_chat.stream_calls import CallDeltas
 from segue.wire.stream import ENDED_EARLY, Reader, with_calls_told
 
-__all__ = ["ChatReader", "part"]
+__all__ = ["ENVELOPE", "SPOKEN", "ChatReader", "part"]
 
-_ENVELOPE = frozenset({"choices", "usage", "object"})
-_SPOKEN = frozenset({"role", "content", "reasoning_content", "reasoning", "refusal", "tool_calls", "function_call"})
+ENVELOPE = frozenset({"choices", "usage", "object", "error"})
+SPOKEN = frozenset({"role", "content", "reasoning_content", "reasoning", "refusal", "tool_calls", "function_call"})
+_HEARD = ("data", "transcript")
+_BROKE_OFF = "error"
 _REASONING_KEYS = ("reasoning_content", "reasoning")
 
 
@@ -59,6 +61,8 @@ class ChatReader(Reader):
             return self._read_beside(payload)
         if payload.get("usage") is not None:
             self._usage = payload["usage"]
+        if payload.get("error"):
+            self.failed = parse_error(0, payload)
         if not self.opened or len(payload) > len(self._envelope) + 1:
             self._open(payload)
         for entry in cast("list[object]", choices):
@@ -77,16 +81,16 @@ class ChatReader(Reader):
 
     def _open(self, payload: JsonObject) -> None:
         for key, value in payload.items():
-            if key not in _ENVELOPE and value is not None:
-                self._envelope.setdefault(key, value)
+            # Azure's first chunk names no id and no model yet.
+            if key not in ENVELOPE and value is not None and not self._envelope.get(key):
+                self._envelope[key] = value
         if payload["choices"] and not self.opened:
             said = self._envelope
             model = string_or_none(said.get("model"))
             self._calls_told.model = model
-            self.open(string_or_none(said.get("id")), model, integer_or_none(said.get("created")), self._native(said))
-
-    def _native(self, fragment: Mapping[str, Any]) -> Native:
-        return Native(self._dialect.name, fragment, intact=False)
+            # What nobody has a word for grows with the reply, and is all there at its end.
+            native = Native(self._dialect.name, {**said, "choices": [{"message": self._beside}]}, intact=False)
+            self.open(string_or_none(said.get("id")), model, integer_or_none(said.get("created")), native)
 
     def _read_beside(self, payload: JsonObject) -> None:
         """A payload without choices: an error, or something that says nothing."""
@@ -102,6 +106,8 @@ class ChatReader(Reader):
     def _read_choice(self, choice: JsonObject, delta: JsonObject) -> None:
         if choice.get("finish_reason") is not None:
             self._reason = choice["finish_reason"]
+        if choice.get("error"):
+            self.failed = parse_error(0, choice)
         # KIM-07
         if choice.get("usage") is not None:
             self._usage = choice["usage"]
@@ -124,7 +130,7 @@ class ChatReader(Reader):
         if (old := object_or_none(delta.get("function_call"))) is not None:
             self._end_run()
             self._calls_told.take_legacy(old)
-        if not _SPOKEN.issuperset(delta):
+        if not SPOKEN.issuperset(delta):
             self._keep(delta)
 
     def _read_words(self, words: str, logprobs: object, *, alone: bool) -> None:
@@ -147,11 +153,13 @@ class ChatReader(Reader):
 
     def _keep(self, delta: JsonObject) -> None:
         """What nobody has a word for: lists grow, texts that are told of one thing are joined, the rest is replaced."""
-        beside = {key: value for key, value in delta.items() if key not in _SPOKEN and value is not None}
+        beside = {key: value for key, value in delta.items() if key not in SPOKEN and value is not None}
         for key, value in cast("JsonObject", plain(beside) if self.halves else beside).items():
             kept = self._beside.get(key)
             if isinstance(kept, list) and isinstance(value, list):
                 cast("list[Any]", kept).extend(cast("list[Any]", value))
+            elif isinstance(kept, dict) and isinstance(value, dict):
+                self._beside[key] = _grown(cast("JsonObject", kept), cast("JsonObject", value))
             else:
                 self._beside[key] = [*cast("list[Any]", value)] if isinstance(value, list) else value
 
@@ -193,6 +201,8 @@ class ChatReader(Reader):
             return self._at_once
         self._end_run()
         ended = self._reason is not None or self.done
+        if self.failed is None and self._reason == _BROKE_OFF:
+            self.failed = ApiError(0, f"the provider ended the reply with `{_BROKE_OFF}`", kind=_BROKE_OFF)
         if not ended and self.failed is None:
             self.failed = ENDED_EARLY
         finished = ended and self.failed is None
@@ -225,6 +235,18 @@ class ChatReader(Reader):
             choice["logprobs"] = self._logprobs
         body: JsonObject = {**self._envelope, "object": "chat.completion", "choices": [choice]}
         return body if self._usage is None else {**body, "usage": self._usage}
+
+
+def _grown(kept: JsonObject, more: JsonObject) -> JsonObject:
+    """An object that is told in pieces, as audio is: what is heard grows, and who it is stays."""
+    grown = {**kept}
+    for key, value in more.items():
+        before = grown.get(key)
+        if key in _HEARD and isinstance(before, str) and isinstance(value, str):
+            grown[key] = before + value
+        elif value is not None and not (key == "id" and before):
+            grown[key] = value
+    return grown
 
 
 def _without_halves(value: JsonObject, apart: str) -> JsonObject:

@@ -39,6 +39,7 @@ _STATUSES: dict[str, Finish] = {
     "in_progress": "pause",
     "queued": "pause",
 }
+_BROKE_OFF = ("failed", "cancelled")
 # A pause is no end: of all reasons this one says so.
 _INCOMPLETE: dict[Finish, str] = {
     "length": "max_output_tokens",
@@ -116,6 +117,8 @@ def render_reply(reply: Reply, projection: Projection, dialect: ResponsesDialect
     home = out.home(reply.native)
     if home is not None and home.intact:
         return _render_at_home(reply, home.fragment, out)
+    if home is not None and home.fragment.get("status") in _BROKE_OFF and (cut := _without_broken(reply, home)):
+        return _render_at_home(reply, cut, out)
     body = {
         **render_around(response_id(reply.id, dialect, *_said(reply)), reply.created, reply.model),
         **render_ending(reply.finish),
@@ -127,6 +130,15 @@ def render_reply(reply: Reply, projection: Projection, dialect: ResponsesDialect
         return body
     anew = {key: value for key, value in body.items() if key in REPLY_KEYS and (key in home.fragment or value)}
     return rewritten(home.fragment, anew, REPLY_KEYS)
+
+
+def _without_broken(reply: Reply, home: Native) -> JsonObject | None:
+    """A response that broke off, less the calls that are not in the reply; none where that says other things."""
+    told = {call.raw_id for call in reply.calls}
+    given = cast("list[JsonObject]", home.fragment["output"])
+    kept = [item for item in given if item_kind(item) not in _CALLS or item.get("call_id") in (None, *told)]
+    same = sum(item_kind(item) in _CALLS for item in kept) == len(reply.calls)
+    return {**home.fragment, "output": kept} if same else None
 
 
 def response_id(given: str | None, dialect: ResponsesDialect, *said: str) -> str:

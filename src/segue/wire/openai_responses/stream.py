@@ -154,7 +154,15 @@ class ResponsesReader(Reader):
         self._items.end_all(ended=whole)
         if not self._ended:
             self._around["status"] = "completed" if whole else "failed"
+        if self.failed is not None and not self._around.get("error"):
+            self._around["error"] = {"code": self.failed.code or "server_error", "message": self.failed.message}
         items = self._items.output()
-        body = {**self._around, "output": [item.fragment for item in items]}
+        body = {**self._around, "output": [_at_end(item.fragment, whole=whole) for item in items]}
         told = [call for item in items for call in item.calls]
         return self.concluded(with_calls_told(parse_reply(body, dialect=self._dialect), told))
+
+
+def _at_end(item: JsonObject, *, whole: bool) -> JsonObject:
+    """An item when nothing follows: what was in progress has come to an end, or has not."""
+    ongoing = item.get("status") == "in_progress" and not whole
+    return {**item, "status": "incomplete"} if ongoing else item

@@ -1,0 +1,224 @@
+"""What servers were seen to send that no book tells of, and what becomes of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from segue.render.report import Report
+from segue.streaming import ReplyStream, assemble, reply_body
+from segue.wire.events import Failed, Opened
+from segue.wire.names import ANY_NAME, NameMap
+from segue.wire.registry import WIRES
+from tests.conversations.replies import responses_reply
+
+from .chat_events import STOP, TOOLS, calls, chunk, entry, streamed
+from .reading import Body, payloads_of, read, sse
+from .responses_events import function, item_events, message, reasoning
+from .writing import written
+
+NO_JSON = "{'city': 'Rome'}"
+
+
+def input_told(*pieces: str) -> tuple[str, list[str]]:
+    """The input of a chat call of these pieces as an Anthropic client gets it, and what is reported."""
+    report = Report(target="anthropic")
+    chunks = [calls(entry(0, "call_1", "weather", "")), *(calls(entry(0, arguments=piece)) for piece in pieces), TOOLS]
+    events, _ = read("openai-chat", streamed(chunks))
+    told = payloads_of(written("anthropic", events, report))
+    deltas = [payload["delta"] for payload in told if payload["type"] == "content_block_delta"]
+    return "".join(delta["partial_json"] for delta in deltas), [finding.message for finding in report.findings]
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [[NO_JSON], list(NO_JSON), ["{", "'city': 'Rome'}"], ["{\"city\": 'Rome'}"], ["{city:", "'Rome'}"], ["Ro", "me"]],
+)
+def test_arguments_that_are_no_json_are_told_as_raw_text(pieces: list[str]) -> None:
+    told, reported = input_told(*pieces)
+    assert json.loads(told) == {"_raw": "".join(pieces)}
+    assert reported == ["arguments that are not valid JSON are sent as `_raw`"]
+
+
+@pytest.mark.parametrize("pieces", [['{"a":{"b":1}', "}"], list('{ "a" : {"b":1}}'), ["{", "}"], [' {"a":"}', '"}']])
+def test_arguments_that_are_json_are_told_as_they_came(pieces: list[str]) -> None:
+    assert input_told(*pieces) == ("".join(pieces), [])
+
+
+def test_arguments_that_turn_out_to_be_no_json_are_reported() -> None:
+    told, reported = input_told('{"city": "Rome", ', "'unit': 'C'}")
+    assert told == "{\"city\": \"Rome\", 'unit': 'C'}"
+    assert reported == ["arguments that are not valid JSON had gone out before that was known"]
+
+
+def test_an_error_beside_choices_is_an_error() -> None:
+    failed = chunk({"content": ""}, "error", error={"code": 502, "message": "Provider disconnected"})
+    events, reply = read("openai-chat", streamed([chunk({"content": "Hel"}), failed]))
+    assert isinstance(events[-1], Failed)
+    assert (events[-1].error.status, events[-1].error.message) == (502, "Provider disconnected")
+    assert (reply.text, reply.finish, reply.cause) == ("Hel", "error", "Provider disconnected")
+    assert reply.native is not None
+    assert "error" not in reply.native.fragment
+
+
+def test_an_error_in_the_first_chunk_is_told_once_at_home() -> None:
+    failed = chunk({"role": "assistant", "content": ""}, "error", error={"code": 502, "message": "gone"})
+    events, _ = read("openai-chat", streamed([failed, STOP]))
+    told = payloads_of(written("openai-chat", events))
+    assert [payload.get("error", {}).get("message") for payload in told] == [None, "gone"]
+
+
+def test_a_choice_that_ends_with_an_error_is_one() -> None:
+    events, reply = read("openai-chat", streamed([chunk({"content": "Hel"}), chunk({}, "error")]))
+    assert isinstance(events[-1], Failed)
+    assert (reply.finish, reply.cause) == ("error", "the provider ended the reply with `error`")
+
+
+def test_a_first_chunk_without_a_name_does_not_name_the_reply() -> None:
+    filtered: Any = [{"prompt_index": 0, "content_filter_results": {}}]
+    first = {"choices": [], "created": 0, "id": "", "model": "", "object": "", "prompt_filter_results": filtered}
+    events, reply = read("openai-chat", streamed([first, chunk({"content": "Hi"}), STOP]))
+    assert isinstance(events[0], Opened)
+    assert (events[0].id, events[0].model, events[0].created) == ("chatcmpl-1", "gpt-4.1", 17)
+    assert (reply.id, reply.model, reply.created) == ("chatcmpl-1", "gpt-4.1", 17)
+    assert reply.native is not None
+    assert reply.native.fragment["prompt_filter_results"] == filtered
+
+
+def test_audio_that_is_told_in_pieces_grows() -> None:
+    pieces = [{"id": "audio_1", "transcript": "Hel"}, {"transcript": "lo"}, {"data": "AA"}, {"data": "BB"}]
+    chunks = [*(chunk({"audio": piece}) for piece in pieces), chunk({"audio": {"expires_at": 7}}), STOP]
+    _, reply = read("openai-chat", streamed(chunks))
+    assert reply.native is not None
+    audio = reply.native.fragment["choices"][0]["message"]["audio"]
+    assert audio == {"id": "audio_1", "transcript": "Hello", "data": "AABB", "expires_at": 7}
+
+
+def test_what_deepseek_found_in_its_cache_is_counted() -> None:
+    usage = {"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 5, "prompt_cache_miss_tokens": 4}
+    _, reply = read("openai-chat", streamed([chunk({"content": "Hi"}), {**STOP, "usage": usage}]))
+    assert reply.usage is not None
+    assert reply.usage.cache_read == 5
+
+
+# --------------------------------------------------------------------------------------------------------- broken off
+
+THOUGHT = reasoning("Think.", encrypted_content="gAAA")
+
+
+def broken_off(*ending: Body) -> bytes:
+    """A response with reasoning that came whole, half a message and half a call, and this end."""
+    body = responses_reply(THOUGHT, message("Hello there"), function('{"path": "a"}'))
+    opening = {**body, "output": [], "usage": None, "status": "in_progress"}
+    told = [{"type": "response.created", "response": opening}, *item_events(THOUGHT, 0, 3)]
+    told += item_events(message("Hello there"), 1, 3)[:4]
+    told += item_events(function('{"path": "a"}'), 2, 3)[:3]
+    return sse(*told, *ending)
+
+
+@pytest.mark.parametrize("ending", ["response.failed", "error", "no more"])
+def test_a_response_that_broke_off_says_so_in_the_words_of_its_provider(ending: str) -> None:
+    said = {"code": "rate_limit_exceeded", "message": "No."}
+    failed = {**responses_reply(status="failed"), "error": said, "usage": None}
+    ends: dict[str, list[Body]] = {
+        "response.failed": [{"type": "response.failed", "response": failed}],
+        "error": [{"type": "error", **said, "param": None}],
+        "no more": [],
+    }
+    body, report = reply_body(assemble(broken_off(*ends[ending]), "openai-responses"), "openai-responses")
+    early = {"code": "server_error", "message": "the stream ended before the reply did"}
+    assert (body["id"], body["status"], body["error"]) == (failed["id"], "failed", said if ends[ending] else early)
+    thought, words = body["output"]
+    assert thought == THOUGHT
+    assert (words["id"], words["status"], words["content"][0]["text"]) == ("msg_1", "incomplete", "Hello ")
+    assert [finding.message for finding in report.findings] == ["the call of read_file was cut off: left out"]
+
+
+def test_an_item_of_a_failed_response_that_is_in_progress_is_incomplete() -> None:
+    half = {**message("Hel"), "status": "in_progress"}
+    failed = {**responses_reply(half, status="failed"), "error": {"code": "server_error", "message": "No."}}
+    reply = assemble(sse({"type": "response.failed", "response": failed}), "openai-responses")
+    body, _ = reply_body(reply, "openai-responses")
+    assert [item["status"] for item in body["output"]] == ["incomplete"]
+
+
+HALF_CALLS: dict[str, bytes] = {
+    "bedrock": sse(
+        {"messageStart": {"role": "assistant"}},
+        {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"text": "Hi"}}},
+        {"contentBlockStop": {"contentBlockIndex": 0}},
+        {"contentBlockStart": {"contentBlockIndex": 1, "start": {"toolUse": {"toolUseId": "t1", "name": "weather"}}}},
+        {"contentBlockDelta": {"contentBlockIndex": 1, "delta": {"toolUse": {"input": '{"city": "Ro'}}}},
+    ),
+    "anthropic": sse(
+        {"type": "message_start", "message": {"id": "msg_1", "model": "claude-sonnet-4-5", "content": []}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Hi"}},
+        {"type": "content_block_stop", "index": 0},
+        {
+            "type": "content_block_start",
+            "index": 1,
+            "content_block": {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {}},
+        },
+        {
+            "type": "content_block_delta",
+            "index": 1,
+            "delta": {"type": "input_json_delta", "partial_json": '{"city": "Ro'},
+        },
+    ),
+    "openai-chat": streamed([chunk({"content": "Hi"}), calls(entry(0, "c1", "weather", '{"city": "Ro'))], done=False),
+}
+
+
+@pytest.mark.parametrize("api", HALF_CALLS)
+def test_a_call_that_was_cut_off_is_left_out_at_home(api: str) -> None:
+    body, report = reply_body(assemble(HALF_CALLS[api], api), api)
+    assert [finding.message for finding in report.findings] == ["the call of weather was cut off: left out"]
+    told = json.dumps(body)
+    assert "Hi" in told
+    assert not [word for word in ("weather", "_raw", "usage", "latency") if word in told]
+
+
+# --------------------------------------------------------------------------------------------------------- beside words
+
+
+def test_what_nobody_has_a_word_for_goes_out_again_at_home() -> None:
+    beside: list[Body] = [
+        {"annotations": [{"type": "url_citation"}]},
+        {"images": [{"type": "image_url"}]},
+        {"audio": {"id": "audio_1", "transcript": "Hel"}},
+        {"audio": {"transcript": "lo"}, "odd": 1},
+    ]
+    events, _ = read("openai-chat", streamed([chunk({"content": "Hi"}), *map(chunk, beside), STOP]))
+    told = payloads_of(written("openai-chat", events))
+    deltas = [payload["choices"][0]["delta"] for payload in told if payload["choices"]]
+    audio = {"id": "audio_1", "transcript": "Hello"}
+    assert {**beside[0], **beside[1], "audio": audio, "odd": 1} in deltas
+    assert deltas[-1] == {}
+    assert not [payload for payload in told if "audio" in payload]
+
+
+def test_a_chat_completion_that_came_at_once_is_streamed_at_home_without_its_own_choices() -> None:
+    said = {"role": "assistant", "content": "Hi", "annotations": [{"type": "url_citation"}]}
+    whole = {**chunk({}), "choices": [{"index": 0, "message": said, "finish_reason": "stop"}], "usage": None}
+    events, _ = read("openai-chat", streamed([whole]))
+    data = written("openai-chat", events)
+    assert b'"message"' not in data
+    assert {"annotations": said["annotations"]} in [one["choices"][0]["delta"] for one in payloads_of(data)]
+
+
+def test_more_answers_than_one_are_reported_at_home() -> None:
+    second = {**STOP, "choices": [{"index": 1, "delta": {"content": "Ho"}, "finish_reason": "stop"}]}
+    data = streamed([chunk({"content": "Hi"}), second, STOP])
+    said = ["1 more answers: only the first is brought back"]
+    _, report = reply_body(assemble(data, "openai-chat"), "openai-chat")
+    assert [finding.message for finding in report.findings] == said
+    wire = WIRES["openai-chat"]
+    request = wire.parse_request({"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hi"}], "n": 2})
+    stream = ReplyStream(
+        request, source=wire, target=wire, names=NameMap(ANY_NAME), report=Report(target=wire.name), turn_key="turn-0"
+    )
+    stream.feed(data)
+    stream.close()
+    assert [finding.message for finding in stream.report.findings] == said
