@@ -8,6 +8,7 @@ import pytest
 
 from segue.canonical.blocks import ToolCall
 from segue.wire.text.hermes import HERMES
+from segue.wire.text.registry import format_of
 from segue.wire.text.scan import pieces_of
 from tests.wire.text.formats import told
 
@@ -42,8 +43,17 @@ CASES: dict[str, tuple[str, list[Any]]] = {
     "keys without quotes": (f'{O}{{name: "f", arguments: {{x: 1}}}}{C}', [("f", {"x": 1})]),
     "an unknown name": (f'{O}{{"name": "nobody_told", "arguments": {{}}}}{C}', [("nobody_told", {})]),
     "a brace too few": (
-        f'{O}{{"name": "f", "arguments": {{"x": 1}}{C} {O}{{"name": "g"}}{C}',
-        [[f'{O}{{"name": "f", "arguments": {{"x": 1}}{C}'], " ", ("g", {})],
+        f'{O}{{"name": "f", "arguments": {{"x": 1}}\n{C} {O}{{"name": "g"}}{C}',
+        [("f", {"x": 1}), " ", ("g", {})],
+    ),
+    "a bracket too few": (f'{O}[{{"name": "f"}}, {{"name": "g"}}{C}', [("f", {}), ("g", {})]),
+    "two braces too few": (
+        f'{O}{{"name": "f", "arguments": {{"x": 1{C} {O}{{"name": "g"}}{C}',
+        [[f'{O}{{"name": "f", "arguments": {{"x": 1{C}'], " ", ("g", {})],
+    ),
+    "a brace too few and cut off": (
+        f'{O}{{"name": "f", "arguments": {{"x": 1}}',
+        [[f'{O}{{"name": "f", "arguments": {{"x": 1}}']],
     ),
     "a string without an end": (
         f'{O}{{"name": "f", "arguments": {{"x": "oh}}}}{C} {O}{{"name": "g"}}{C}',
@@ -74,7 +84,7 @@ def test_reads(case: str):
 
 def test_says_why_a_call_is_lost():
     (lost,) = pieces_of(f'{O}{{"name": "f", ', HERMES)
-    assert getattr(lost, "why", None) == "the call has no end"
+    assert getattr(lost, "why", None) == "the JSON has no end"
 
 
 def test_writes_as_the_template_does_and_hides_tags_in_strings():
@@ -87,3 +97,20 @@ def test_writes_as_the_template_does_and_hides_tags_in_strings():
 def test_arguments_that_are_no_json_are_written_as_their_text():
     text = HERMES.render_calls([ToolCall("f", None, arguments_text='{"x": ')])
     assert told(text, HERMES) == [("f", '{"x": ')]
+
+
+@pytest.mark.parametrize(
+    ("inside", "why"),
+    [
+        ('{"name": "f", "arguments": {"x": 1', "the JSON has no end"),
+        ('{"name": "f", "arguments": "x" {}}', "no value can be read from it"),
+    ],
+)
+def test_says_why_it_is_no_call(inside: str, why: str):
+    (lost, *_) = pieces_of(f"{O}{inside}{C}", HERMES)
+    assert getattr(lost, "why", None) == why
+
+
+@pytest.mark.parametrize("between", ["", "\n"])
+def test_a_list_of_calls_tells_the_format(between: str):
+    assert format_of(f'{O}{between}[{{"name": "f", "arguments": {{}}}}]{between}{C}') is HERMES

@@ -9,6 +9,7 @@ import pytest
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
 from segue.wire.text.llama import LLAMA
+from segue.wire.text.registry import format_of
 from segue.wire.text.typed import Declared
 from tests.wire.text.formats import told
 
@@ -29,7 +30,8 @@ CASES: dict[str, tuple[str, list[Any]]] = {
         '{"name": "f", "parameters": {"x": "}{\\"<|eot_id|>\\n{"}}',
         [("f", {"x": '}{"<|eot_id|>\n{'})],
     ),
-    "an unknown name": ('{"name": "h", "parameters": {}}', ['{"name": "h", "parameters": {}}']),
+    "an unknown name": ('{"name": "h", "parameters": {}}', [['{"name": "h", "parameters": {}}']]),
+    "an unknown name before words": ('{"name": "h", "parameters": {}} so', ['{"name": "h", "parameters": {}} so']),
     "other JSON": ('{"name": "Bob", "age": 3}\n[1, 2]', ['{"name": "Bob", "age": 3}\n[1, 2]']),
     "a broken call and a good one": (
         f'{{"name": "f", "parameters": {{"x": \n{G}',
@@ -55,12 +57,17 @@ CASES: dict[str, tuple[str, list[Any]]] = {
         [['<function=f>{"x": </function>'], g],
     ),
     "a Python list": ("[f(x=1), g()]<|eom_id|>", [f, g]),
+    "a Python list between tokens": ("<|python_start|>[f(x=1), g()]<|python_end|><|eot|>", [f, g]),
+    "an unknown name between tokens": ("<|python_start|>[h(x=1)]<|python_end|>", [("h", {"x": 1})]),
+    "JSON between tokens": (f"Sure.<|python_start|>{F}<|python_end|>\n<|eom|>", ["Sure.", f]),
     "Python values": (
         "[f(a='it\\'s', b=[1, (2, 3)], c={'k': None}, d=True, e=-1.5)]",
         [("f", {"a": "it's", "b": [1, [2, 3]], "c": {"k": None}, "d": True, "e": -1.5})],
     ),
     "brackets in Python strings": ('[f(x="])"), g()]', [("f", {"x": "])"}), g]),
-    "a Python list of unknown names": ("[h(x=1)]", ["[h(x=1)]"]),
+    "a Python list of unknown names": ("[h(x=1)]", [["[h(x=1)]"]]),
+    "a Python list of unknown names before words": ("[h(x=1)] is it", ["[h(x=1)] is it"]),
+    "a sum for a value": ("[f(x=1+2)]", [["[f(x=1+2)]"]]),
     "arguments without a name": ("[f(1)]", [["[f(1)]"]]),
     "a call within a call": ("[f(x=g())]", [["[f(x=g())]"]]),
     "links and lists": ("[f] (x)\n[f](http://x)\n[ ] todo\n[1]: y", ["[f] (x)\n[f](http://x)\n[ ] todo\n[1]: y"]),
@@ -80,10 +87,24 @@ def test_without_tools_any_name_will_do_that_comes_with_arguments():
     assert told("[h(x=1)]", LLAMA) == [("h", {"x": 1})]
 
 
+@pytest.mark.parametrize("text", ["[h(x=1+2)]", '[h(x=g("y"))]', "[h(x=1), h(x=y)]"])
+def test_without_tools_what_is_plainly_a_list_of_calls_is_missed(text: str):
+    assert told(text, LLAMA) == [[text]]
+
+
+@pytest.mark.parametrize("text", ["[h(x)]", "[h(x)](y)", "[h(x==1)]", "[h(x=1"])
+def test_without_tools_other_brackets_are_words(text: str):
+    assert told(text, LLAMA) == [text]
+
+
 def test_code_goes_to_the_tool_that_runs_it():
     declared = Declared([Tool("code_interpreter")])
     text = "<|python_tag|>import math\nmath.sqrt(2)<|eom_id|>"
     assert told(text, LLAMA, declared) == [("code_interpreter", {"code": "import math\nmath.sqrt(2)"})]
+
+
+def test_the_tokens_of_llama_4_tell_the_format():
+    assert format_of('Well.\n<|python_start|>[get_weather(city="Rome")]<|python_end|><|eot|>') is LLAMA
 
 
 def test_writes_as_the_template_does():

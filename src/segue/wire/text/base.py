@@ -33,20 +33,28 @@ __all__ = [
 
 
 class Found(Struct, frozen=True, gc=False):
-    """A call. `written` is how it stood in the text; `arguments_text` the exact text of arguments that say nothing."""
+    """A call. `written` is how it stood in the text; `arguments_text` the exact text of arguments that say nothing.
+
+    `twice` is a key that stands twice in it, of which only the last counts.
+    """
 
     name: str
     arguments: Any
     arguments_text: str | None = None
     raw_id: str | None = None
     written: str = ""
+    twice: str | None = None
 
 
 class Lost(Struct, frozen=True, gc=False):
-    """What began as a call and is none: it stays visible as it was written, and is reported."""
+    """What began as a call and is none: it stays visible as it was written, and is reported.
+
+    With `alone` it is reported only where the reply says nothing else.
+    """
 
     written: str
     why: str
+    alone: bool = False
 
 
 Piece: TypeAlias = str | Found | Lost
@@ -127,7 +135,8 @@ class TextFormat(Struct, frozen=True):
 
     `markers` are strings that tell a text of this format from others. `render_tools` says in a system text which tools
     there are and how to call them, `render_calls` what a model writes to call them, `render_results` what it then
-    reads; ids and names come spelled. `one_call` is whether a reply can hold no more than one.
+    reads; ids and names come spelled. `one_call` is whether a reply can hold no more than one. `ends` are the tokens
+    that its models end a reply with, and servers may leave in the words.
     """
 
     name: str
@@ -139,3 +148,4 @@ class TextFormat(Struct, frozen=True):
     render_results: Callable[[Sequence[Answered]], str]
     provider: str = "text"
     one_call: bool = False
+    ends: tuple[str, ...] = ()

@@ -170,4 +170,5 @@ DEEPSEEK_TEXT = TextFormat(
     render_calls=_render_calls,
     render_results=_render_results,
     provider="deepseek",
+    ends=tuple(f"<{bar}end{gap}of{gap}sentence{bar}>" for bar, gap in product((_BAR, "|"), (_GAP, "_"))),
 )

@@ -6,6 +6,7 @@ What stands in a value is no marker. Only a parameter that begins inside another
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -180,4 +181,6 @@ class _Call(MarkedReader):
             return Lost(written, "a parameter has no name")
         values = [self._form.value_of(name, tag, text, self.declared) for tag, text in self._parameters]
         keys = [tag[self._form.key] for tag, _ in self._parameters]
-        return Found(name, dict(zip(keys, values, strict=True)), written=written)
+        arguments = dict(zip(keys, values, strict=True))
+        twice = None if len(arguments) == len(keys) else Counter(keys).most_common(1)[0][0]
+        return Found(name, arguments, written=written, twice=twice)

@@ -17,8 +17,8 @@ from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
 from segue.wire.fields import object_or_none
 from segue.wire.text.base import Answered, Found, Piece, TextFormat
-from segue.wire.text.gemma_values import QUOTES, in_order, read_value, write_key, write_value
-from segue.wire.text.loose import NotReadableError
+from segue.wire.text.gemma_values import QUOTES, as_json, in_order, write_key, write_value
+from segue.wire.text.loose import NotReadableError, read_loose, repeated
 from segue.wire.text.marks import MarkedReader, Marks, call_with, opener
 from segue.wire.text.pythonic import as_objects
 from segue.wire.text.reader import Reading
@@ -54,10 +54,11 @@ class _Call(MarkedReader):
         text = self.since(start)
         yield from self.closers(_END)
         try:
-            arguments = read_value(text)
+            told = as_json(text)
+            arguments = read_loose(told)
         except NotReadableError as error:
             return [self.lost(f"not readable: {error}")]
-        return [call_with(name, arguments, self.written())]
+        return [call_with(name, arguments, self.written(), twice=repeated(told, arguments))]
 
 
 _FENCE = Marks({"fence": "```tool_code"})
@@ -187,4 +188,5 @@ GEMMA = TextFormat(
     render_tools=_render_tools,
     render_calls=_render_calls,
     render_results=_render_results,
+    ends=("<end_of_turn>", "<turn|>", "<eos>", "<start_function_response>", "<|tool_response>"),
 )

@@ -14,7 +14,7 @@ from typing import Any, cast
 from segue.canonical.jsontext import write_text
 from segue.wire.text.loose import NotReadableError, read_loose
 
-__all__ = ["QUOTE", "QUOTES", "in_order", "read_value", "write_key", "write_value"]
+__all__ = ["QUOTE", "QUOTES", "as_json", "in_order", "write_key", "write_value"]
 
 QUOTE = '<|"|>'
 QUOTES = (QUOTE, "<escape>")
@@ -76,8 +76,8 @@ def _string(text: str) -> str:
     return f"{QUOTE}{text}{QUOTE}"
 
 
-def read_value(text: str) -> Any:
-    """The value that a text is; NotReadableError where it is none. It is told as JSON and read as such."""
+def as_json(text: str) -> str:
+    """The value that a text is, told as JSON; NotReadableError where it is none."""
     said: list[str] = []
     inside: list[str] = []
     key_next = False
@@ -103,7 +103,7 @@ def read_value(text: str) -> Any:
             told = json.dumps(word) if is_string else _bare(word)
         said.append(told)
         place = _behind(_SPACE, text, place)
-    return read_loose("".join(said))
+    return "".join(said)
 
 
 def _behind(pattern: re.Pattern[str], text: str, place: int) -> int:

@@ -1,4 +1,4 @@
-"""Words of a reply that are more than words: calls written in prose, and reasoning between `<think>` tags.
+"""Words of a reply that are more than words: calls written in prose, and reasoning between tags such as `<think>`.
 
 Works on events, so that a stream is heard as it comes; a reply that is there at once is heard by the same ear.
 """
@@ -28,13 +28,16 @@ from segue.wire.events import (
     arguments_text,
     events_of,
 )
+from segue.wire.fields import object_or_none
 from segue.wire.text.base import Found, Lost, Piece, TextFormat
+from segue.wire.text.ends import EndTokens
 from segue.wire.text.scan import CallScanner, pieces_of
 from segue.wire.text.typed import Declared
 
 __all__ = ["Hearing", "ThinkTags", "heard_reply"]
 
-_OPEN, _CLOSE = "<think>", "</think>"
+# What most write, what Magistral writes, and Gemma 4. None of them is a way to begin a sentence.
+_TAGS = {"<think>": "</think>", "[THINK]": "[/THINK]", "<|channel>thought\n": "<channel|>"}
 _Kind: TypeAlias = type[Text] | type[Thinking]
 
 
@@ -44,6 +47,12 @@ class ThinkTags:
     def __init__(self, *, listen: bool) -> None:
         self._state: Literal["before", "inside", "parting", "after"] = "before" if listen else "after"
         self._held: str = ""
+        self._close = ""
+
+    @property
+    def heard(self) -> bool:
+        """Whether the reply began with a tag, even if there was nothing behind it."""
+        return bool(self._close)
 
     @property
     def over(self) -> bool:
@@ -64,21 +73,22 @@ class ThinkTags:
 
     def _before(self, text: str, *, ended: bool) -> list[tuple[_Kind, str]]:
         bare = text.lstrip()
-        if bare.startswith(_OPEN):
-            self._state = "inside"
-            return self._inside(bare[len(_OPEN) :], ended=ended)
-        if _OPEN.startswith(bare) and not ended:
+        for opening, close in _TAGS.items():
+            if bare.startswith(opening):
+                self._state, self._close = "inside", close
+                return self._inside(bare[len(opening) :], ended=ended)
+        if not ended and any(opening.startswith(bare) for opening in _TAGS):
             self._held = text
             return []
         self._state = "after"
         return _told(Text, text)
 
     def _inside(self, text: str, *, ended: bool) -> list[tuple[_Kind, str]]:
-        thought, tag, rest = text.partition(_CLOSE)
+        thought, tag, rest = text.partition(self._close)
         if tag:
             self._state = "parting"
             return _told(Thinking, thought) + self._parting(rest)
-        kept = 0 if ended else _half_marker(text)
+        kept = 0 if ended else _half_marker(text, self._close)
         self._held = text[len(text) - kept :]
         return _told(Thinking, text[: len(text) - kept])
 
@@ -94,10 +104,10 @@ def _told(kind: _Kind, text: str) -> list[tuple[_Kind, str]]:
     return [(kind, text)] if text else []
 
 
-def _half_marker(text: str) -> int:
+def _half_marker(text: str, close: str) -> int:
     """How many characters at the end may be the beginning of the closing tag."""
-    start = text.rfind("<", max(0, len(text) - len(_CLOSE) + 1))
-    return len(text) - start if start >= 0 and _CLOSE.startswith(text[start:]) else 0
+    start = text.rfind(close[0], max(0, len(text) - len(close) + 1))
+    return len(text) - start if start >= 0 and close.startswith(text[start:]) else 0
 
 
 class Hearing:
@@ -118,6 +128,7 @@ class Hearing:
         self._report = report or Report()
         self._tags = ThinkTags(listen=think)
         self._scanner: CallScanner | None = None
+        self._ends = EndTokens(form.ends if form is not None else ())
         self._refusals: set[int] = set()
         self._open: tuple[_Kind, int, list[str]] | None = None
         self._numbers: dict[int, int] = {}
@@ -131,6 +142,11 @@ class Hearing:
         self._calls = 0
         self._ids: set[str] = set()
         self.found = 0
+
+    @property
+    def more_than_words(self) -> bool:
+        """Whether something was heard that the words do not stand for."""
+        return bool(self.found) or self._tags.heard or self._ends.dropped
 
     @property
     def idle(self) -> bool:
@@ -205,6 +221,7 @@ class Hearing:
         self._words("", out, ended=True)
         if self._scanner is not None:
             self._tell(self._scanner.close(), out)
+            self._between(self._ends.end(), out)
             self._scanner = None
         self._end_open(out)
 
@@ -229,18 +246,22 @@ class Hearing:
     def _tell(self, pieces: Iterable[Piece], out: list[Event]) -> None:
         for piece in pieces:
             if isinstance(piece, Found):
+                self._between(self._ends.call(), out)
                 self._space = ""
                 self._end_open(out)
                 self._call(piece, out)
             elif isinstance(piece, Lost):
-                shown = piece.written if len(piece.written) <= 60 else f"{piece.written[:60]}…"
-                self._report.add("text", f"a call that can't be read stays text ({piece.why}): {shown}")
-                self._between(piece.written, out)
+                if not (piece.alone and (self._said or self._calls)):
+                    shown = piece.written if len(piece.written) <= 60 else f"{piece.written[:60]}…"
+                    self._report.add("text", f"a call that can't be read stays text ({piece.why}): {shown}")
+                self._between(self._ends.feed(piece.written), out)
             else:
-                self._between(piece, out)
+                self._between(self._ends.feed(piece), out)
 
     def _between(self, words: str, out: list[Event]) -> None:
         """Words. White space that only parts calls from one another is none."""
+        if not words:
+            return
         words, self._space = self._space + words, ""
         if self.found and self._open is None and words.isspace():
             self._space = words
@@ -255,8 +276,25 @@ class Hearing:
         number = self._numbered()
         call = self._named(found)
         self.found += 1
+        self._odd_arguments(found, call.id)
         begun = msgspec.structs.replace(call, arguments={}, arguments_text=None)
         out += (Start(number, begun), InputDelta(number, arguments_text(call)), End(number, call))
+
+    def _odd_arguments(self, found: Found, call_id: str) -> None:
+        arguments = object_or_none(found.arguments)
+        if found.twice is not None:
+            self._odd(f"{found.twice} stands twice in the call; the last one counts", found, call_id)
+        if found.arguments_text is not None:
+            if found.arguments_text.strip():
+                self._odd("the arguments are no JSON, and stay text", found, call_id)
+        elif arguments is None:
+            self._odd("the arguments are no object", found, call_id)
+        else:
+            for key, types in self._declared.misfits(found.name, arguments):
+                self._odd(f"the value of {key} was declared as {types}, and is none", found, call_id)
+
+    def _odd(self, message: str, found: Found, call_id: str) -> None:
+        self._report.add("argument", message, call_id=call_id, subject=found.name)
 
     def _named(self, found: Found) -> ToolCall:
         provider = self._form.provider if self._form is not None else "text"
@@ -296,10 +334,9 @@ class Hearing:
 def heard_reply(reply: Reply, hearing: Hearing) -> Reply:
     """A reply with what its words hold; itself where they hold nothing but words."""
     events = hearing.events(events_of(reply))
-    blocks: list[Block] = [event.block for event in events if isinstance(event, End | Whole)]
-    thoughts = sum(isinstance(block, Thinking) for block in blocks)
-    if not hearing.found and thoughts == sum(isinstance(block, Thinking) for block in reply.blocks):
+    if not hearing.more_than_words:
         return reply
+    blocks: list[Block] = [event.block for event in events if isinstance(event, End | Whole)]
     finish = next(event.finish for event in events if isinstance(event, Finished))
     native = None if reply.native is None else msgspec.structs.replace(reply.native, intact=False)
     return msgspec.structs.replace(reply, blocks=tuple(blocks), finish=finish, native=native)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.base import Answered, Piece, TextFormat, literal
+from segue.wire.text.base import Answered, Found, Piece, TextFormat, literal
 from segue.wire.text.loose import JsonScan
 from segue.wire.text.reader import Reader, Reading
 from segue.wire.text.spoken import arguments_of, calls_in, function_of, spaced
@@ -36,11 +36,15 @@ def tagged_objects(reader: Reader, closing: str, tags: re.Pattern[str]) -> Readi
         if not (yield from reader.ahead("{", "[")):
             return [*pieces, reader.lost("no call follows the tag", tags)]
         start = reader.mark
-        whole = yield from reader.json(JsonScan("<"))
+        scan = JsonScan("<")
+        whole = yield from reader.json(scan)
         text = reader.since(start)
         if not whole:
-            yield from reader.one_of(closing)
-            return [*pieces, reader.lost("the call has no end", tags)]
+            found = _mended(text) if (yield from reader.one_of(closing)) else None
+            if found is None:
+                why = "no value can be read from it" if scan.broken and not scan.stopped else "the JSON has no end"
+                return [*pieces, reader.lost(why, tags)]
+            return [*pieces, replace(found[0], written=reader.written()), *found[1:]]
         behind = yield from _behind(reader, closing)
         found = calls_in(text)
         if isinstance(found, str):
@@ -48,6 +52,12 @@ def tagged_objects(reader: Reader, closing: str, tags: re.Pattern[str]) -> Readi
         pieces += [replace(found[0], written=reader.written()), *found[1:]]
         if behind != "{":
             return pieces
+
+
+def _mended(text: str) -> list[Found] | None:
+    """The calls of JSON that lacks nothing but its last bracket, which small models forget before the tag."""
+    found = calls_in(text + ("]" if text.startswith("[") else "}"))
+    return None if isinstance(found, str) else found
 
 
 def _behind(reader: Reader, closing: str) -> Reading[str]:
@@ -99,8 +109,9 @@ HERMES = TextFormat(
     name="hermes",
     title="Hermes, Qwen 2.5 and 3: JSON between tags",
     openers=(literal(_OPEN, _Calls),),
-    markers=("<tool_call>\n{", "<tool_call>{"),
+    markers=("<tool_call>\n{", "<tool_call>{", "<tool_call>\n[", "<tool_call>["),
     render_tools=_render_tools,
     render_calls=_render_calls,
     render_results=_render_results,
+    ends=("<|im_end|>", "<|endoftext|>"),
 )

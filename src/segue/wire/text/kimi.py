@@ -142,4 +142,5 @@ KIMI_TEXT = TextFormat(
     render_calls=_render_calls,
     render_results=_render_results,
     provider="kimi",
+    ends=("<|im_end|>", "[EOS]"),
 )

@@ -3,7 +3,7 @@
     {"name": "f", "parameters": {…}}      at the start or on a line of its own, several parted by `;` or line breaks
     <|python_tag|>f.call(key="value")     a tool of the model's own; or JSON as above
     <function=f>{…}</function>            as Llama 3.1 was told to in some prompts
-    [f(key=1), g()]                       Llama 3.2 and 4
+    [f(key=1), g()]                       Llama 3.2 and 4; the latter also between <|python_start|> and <|python_end|>
 
 Where no tag says that it is a call, it is one only if the tool was declared, or if nobody said which ones there are.
 """
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
-from segue.wire.text.base import Answered, Found, Match, Opener, Piece, TextFormat, any_of
+from segue.wire.text.base import Answered, Found, Lost, Match, Opener, Piece, TextFormat, any_of
 from segue.wire.text.loose import JsonScan
 from segue.wire.text.pythonic import as_objects
 from segue.wire.text.reader import Reader, Reading
@@ -26,13 +26,17 @@ from segue.wire.text.spoken import arguments_of, calls_in, function_of, spaced
 __all__ = ["LLAMA"]
 
 _PYTHON, _FUNCTION, _FUNCTION_END = "<|python_tag|>", "<function=", "</function>"
-_ENDS = ("<|eom_id|>", "<|eot_id|>")
+_PYTHON_4 = "<|python_start|>"
+_ENDS = ("<|python_end|>", "<|eom_id|>", "<|eot_id|>", "<|eom|>", "<|eot|>")
 _AN_END = re.compile("|".join(map(re.escape, _ENDS)))
 _KEYS = tuple(f"{quote}{key}{quote}" for quote in "\"'" for key in ("name", "type", "function", "id"))
 _IDENTIFIER = re.compile(r"(?:[A-Za-z_][\w.-]*+)?")
 _IN_TAG = re.compile(r"[^<>\s]*+")
 _NAMED = re.compile(r"""[\[{\s]*+["']name["']\s*+:\s*+["']([^"']*+)["']|\[\s*+([A-Za-z_][\w.-]*+)\s*+\(""")
-_NEXT = re.compile(r"(?<=\n)[{\[]|<\|python_tag\|>|<function=")
+_NEXT = re.compile(r"(?<=\n)[{\[]|<\|python_(?:tag|start)\|>|<function=")
+# Without tools: what can be nothing but a list of calls, even where its values can't be read.
+_PLAINLY = re.compile(r"\[\s*+[A-Za-z_][\w.-]*+\(\s*+[A-Za-z_]\w*+\s*+=(?!=).*\)\s*+\]", re.DOTALL)
+_UNKNOWN = "no such tool"
 # Python that is told without a name goes to the first of these that the model has.
 _INTERPRETERS = ("code_interpreter", "ipython", "python")
 
@@ -48,6 +52,8 @@ class _Llama(Reader):
             whole = scan is not None and (yield from self.json(scan))
             text = self.since(start)
             found = self._calls(text, tagged=tagged) if whole else "the call has no end"
+            if found == _UNKNOWN and not pieces and (yield from self._nothing_behind()):
+                return [Lost(self.written(), _UNKNOWN, alone=True)]
             if isinstance(found, str):
                 behind = begun + (0 if self.ended or scan is None else scan.string_at)
                 return [*pieces, self._none(found, behind + 1, text, tagged=tagged)]
@@ -68,7 +74,7 @@ class _Llama(Reader):
             likely = True
         else:
             name = yield from self.matching(_IDENTIFIER)
-            likely = bool(name) and self.declared.knows(name) and bool((yield from self.ahead("(")))
+            likely = bool(name) and bool((yield from self.ahead("(")))
         if not likely:
             return None
         scan.feed(opening + self.since(space))
@@ -80,28 +86,53 @@ class _Llama(Reader):
         if isinstance(found, str) or tagged:
             return found
         if not all(self.declared.knows(call.name) for call in found):
-            return "no such tool"
+            return _UNKNOWN
         return found if self.declared.given or '"parameters"' in told or '"arguments"' in told else "no arguments"
 
     def _none(self, why: str, behind: int, text: str, *, tagged: bool) -> Piece:
-        """A broken call, or words that were none: without a tag only what names a declared tool is missed as a call."""
+        """A broken call, or words that were none.
+
+        Without a tag only what names a declared tool is missed as a call, or what is plainly a list of calls.
+        """
         lost = self.lost(why, _NEXT, behind)
-        named = _NAMED.match(text)
-        missed = named is not None and self.declared.given and self.declared.knows(named[1] or named[2])
+        if self.declared.given:
+            named = _NAMED.match(text)
+            missed = named is not None and self.declared.knows(named[1] or named[2])
+        else:
+            missed = _PLAINLY.fullmatch(lost.written) is not None
         return lost if tagged or missed else lost.written
 
     def behind(self) -> Reading[bool]:
         """Takes what ends the message; whether another object stands there instead, which is then begun."""
+        if (yield from self._message_end()):
+            return False
         end = self.mark
         yield from self.space()
-        if (yield from self.one_of(*_ENDS)):
-            return False
         yield from self.one_of(";", ",")
         yield from self.space()
         more = bool((yield from self.ahead("{")))
         if not more:
             self.give_back(end)
         return more
+
+    def _nothing_behind(self) -> Reading[bool]:
+        end = self.mark
+        yield from self._message_end()
+        yield from self.space()
+        nothing = yield from self.at_end()
+        self.give_back(end)
+        return nothing
+
+    def _message_end(self) -> Reading[bool]:
+        """Takes the tokens that end a message; whether there are any."""
+        ended = False
+        while True:
+            end = self.mark
+            yield from self.space()
+            if not (yield from self.one_of(*_ENDS)):
+                self.give_back(end)
+                return ended
+            ended = True
 
 
 class _Bare(_Llama):
@@ -111,7 +142,7 @@ class _Bare(_Llama):
 
 class _Tagged(_Llama):
     def read(self) -> Reading[list[Piece]]:
-        tag = yield from self.one_of(_PYTHON, _FUNCTION)
+        tag = yield from self.one_of(_PYTHON, _PYTHON_4, _FUNCTION)
         if tag == _FUNCTION:
             return (yield from self._function())
         yield from self.space()
@@ -139,9 +170,9 @@ class _Tagged(_Llama):
         tool = next((name for name in _INTERPRETERS if self.declared.given and self.declared.knows(name)), None)
         if tool is None or (yield from self.at_end()):
             return [self.lost("no call follows the tag")]
-        yield from self.until(_AN_END, len(_ENDS[0]))
+        yield from self.until(_AN_END, max(map(len, _ENDS)))
         code = self.since(start)
-        yield from self.one_of(*_ENDS)
+        yield from self._message_end()
         return [Found(tool, {"code": code}, written=self.written())]
 
     def _function(self) -> Reading[list[Piece]]:
@@ -164,12 +195,6 @@ class _Tagged(_Llama):
             self.give_back(end)
         yield from self._message_end()
         return [replace(found[0], written=self.written())]
-
-    def _message_end(self) -> Reading[None]:
-        end = self.mark
-        yield from self.space()
-        if not (yield from self.one_of(*_ENDS)):
-            self.give_back(end)
 
 
 def _bare(_text: str, _place: int, at_line_start: bool, _ended: bool) -> Match:
@@ -196,10 +221,11 @@ def _render_results(results: Sequence[Answered]) -> str:
 LLAMA = TextFormat(
     name="llama",
     title="Llama 3 and 4: bare JSON, Python lists and tags",
-    openers=(any_of((_PYTHON, _FUNCTION), _Tagged), Opener("{[", _bare)),
-    markers=(_PYTHON, '"parameters"', "<|eom_id|>"),
+    openers=(any_of((_PYTHON, _PYTHON_4, _FUNCTION), _Tagged), Opener("{[", _bare)),
+    markers=(_PYTHON, _PYTHON_4, '"parameters"', "<|eom_id|>"),
     render_tools=_render_tools,
     render_calls=_render_calls,
     render_results=_render_results,
     one_call=True,
+    ends=(*_ENDS, "<|end_of_text|>"),
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from segue.canonical.jsontext import MAX_DEPTH, depth_of, parse_argument_text
+from segue.canonical.jsontext import MAX_DEPTH, depth_of, parse_argument_text, repeated_key
 
-__all__ = ["JsonScan", "NotReadableError", "read_loose"]
+__all__ = ["JsonScan", "NotReadableError", "read_loose", "repeated"]
 
 _TOKEN = re.compile(
     r"""
@@ -39,6 +39,12 @@ def read_loose(text: str) -> Any:
         if exact is None:
             return value
     raise NotReadableError("no value can be read from it")
+
+
+def repeated(text: str, value: object) -> str | None:
+    """A key that stands twice in an object of such a text; `value` is what it was read as."""
+    strict = text if parse_argument_text(text)[1] is None else _TOKEN.sub(_strict, text)
+    return repeated_key(strict, value)
 
 
 def _strict(found: re.Match[str]) -> str:
@@ -93,6 +99,8 @@ class JsonScan:
         self._structure = _structure(self._stops + ("()" if calls else ""))
         self.broken = False
         """Whether the place that `feed` gave is one where the value can't go on: no end, but before the sign there."""
+        self.stopped = False
+        """Whether it is one of `stops` that stands there."""
         self.string_at = 0
         """How far from the first sign on that was fed the last string began."""
 
@@ -115,7 +123,7 @@ class JsonScan:
                 return None
             place, sign = found.end(), found[0]
             if self._breaks(sign):
-                self.broken = True
+                self.broken, self.stopped = True, sign in self._stops
                 return found.start()
             self._last = sign
             if sign in "\"'":

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from segue.wire.fields import JsonObject
 from segue.wire.text.base import Found, Lost, Match, Opener, Piece, Region
-from segue.wire.text.loose import NotReadableError, read_loose
+from segue.wire.text.loose import NotReadableError, read_loose, repeated
 from segue.wire.text.reader import Reader, Reading
 from segue.wire.text.typed import Declared
 
@@ -231,12 +231,13 @@ def call_of(name: str, text: str, written: str, raw_id: str | None = None) -> Pi
     """The call of a name and of arguments as JSON; nothing at all means that there are none."""
     bare = text.strip()
     try:
-        return call_with(name, read_loose(bare) if bare else None, written, raw_id)
+        value = read_loose(bare) if bare else None
     except NotReadableError as error:
         return Lost(written, f"not JSON: {error}")
+    return call_with(name, value, written, raw_id, repeated(bare, value))
 
 
-def call_with(name: str, arguments: Any, written: str, raw_id: str | None = None) -> Piece:
+def call_with(name: str, arguments: Any, written: str, raw_id: str | None = None, twice: str | None = None) -> Piece:
     """The call of a name and of arguments as a value; a string is JSON once more, or free text."""
     name = name.strip()
     if not name or len(name.split()) > 1:
@@ -248,5 +249,7 @@ def call_with(name: str, arguments: Any, written: str, raw_id: str | None = None
             inner = None
         if not isinstance(inner, dict):
             return Found(name, None, arguments, raw_id, written)
-        arguments = cast("JsonObject", inner)
-    return Found(name, {} if arguments is None else arguments, raw_id=raw_id, written=written)
+        told = cast("JsonObject", inner)
+        twice = twice or repeated(arguments, told)
+        arguments = told
+    return Found(name, {} if arguments is None else arguments, raw_id=raw_id, written=written, twice=twice)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 
 from segue.wire.text.base import Found, Opener, Piece, any_of
 from segue.wire.text.reader import Reader, Reading
@@ -52,7 +53,8 @@ class _Call(Reader):
         yield from self._section_end()
         name = html.unescape(named[1] or named[2] or "")
         values = {key: self.declared.nested(name, key, value) for key, value in tree}
-        return [Found(name, values, written=self.written())] if name else [self.lost("no tool is named")]
+        twice = None if len(values) == len(tree) else Counter(key for key, _ in tree).most_common(1)[0][0]
+        return [Found(name, values, written=self.written(), twice=twice)] if name else [self.lost("no tool is named")]
 
     def _section_end(self) -> Reading[None]:
         end = self.mark

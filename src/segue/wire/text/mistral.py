@@ -13,7 +13,7 @@ from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Tool
 from segue.wire.fields import object_or_none, string_or_none
 from segue.wire.text.base import Answered, Lost, Piece, TextFormat
-from segue.wire.text.loose import NotReadableError, read_loose
+from segue.wire.text.loose import NotReadableError, read_loose, repeated
 from segue.wire.text.marks import MarkedReader, Marks, call_of, call_with, opener
 from segue.wire.text.reader import Reading
 from segue.wire.text.spoken import arguments_of, function_of, spaced
@@ -100,7 +100,7 @@ def _call_of(text: str, written: str) -> Piece:
     function = object_or_none(told.get("function")) or told
     name, raw_id = string_or_none(function.get("name")), string_or_none(told.get("id"))
     arguments = function.get("arguments", function.get("parameters", {}))
-    return call_with(name or "", arguments, written, raw_id)
+    return call_with(name or "", arguments, written, raw_id, repeated(text, told))
 
 
 def _render_tools(tools: Sequence[Tool]) -> str:
@@ -124,4 +124,5 @@ MISTRAL_TEXT = TextFormat(
     render_calls=_render_calls,
     render_results=_render_results,
     provider="mistral",
+    ends=("</s>",),
 )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from segue.canonical.blocks import ToolCall
 from segue.canonical.jsontext import parse_argument_text
 from segue.canonical.request import Tool
 from segue.wire.fields import JsonObject, object_or_none
 from segue.wire.text.base import Found
-from segue.wire.text.loose import NotReadableError, read_loose
+from segue.wire.text.loose import NotReadableError, read_loose, repeated
 
 __all__ = ["arguments_of", "calls_in", "function_of", "object_of_call", "spaced"]
 
@@ -55,6 +57,9 @@ def calls_in(text: str) -> list[Found] | str:
         if isinstance(call, str):
             return call
         found.append(call)
+    if found and (twice := repeated(text, cast("object", value))) is not None:
+        place = next((at for at, call in enumerate(found) if twice in (object_or_none(call.arguments) or {})), 0)
+        found[place] = replace(found[place], twice=twice)
     return found or "no tool is named"
 
 
@@ -80,4 +85,4 @@ def _call_in(value: JsonObject | None) -> Found | str:
             parsed, exact = read_loose(exact), None
         except NotReadableError:
             parsed = None
-    return Found(name, parsed, exact, raw_id)
+    return Found(name, parsed, exact, raw_id, twice=repeated(arguments, parsed))

@@ -53,6 +53,18 @@ class Declared:
         found = object_or_none((object_or_none(schema.get("properties")) or {}).get(key))
         return _typed(value, found, schema)
 
+    def misfits(self, name: str, arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """The arguments whose value is of no type that was declared, each with the types that were."""
+        schema = self._schema(name)
+        known = object_or_none(schema.get("properties")) or {}
+        found: list[tuple[str, str]] = []
+        for key, value in arguments.items():
+            one = object_or_none(known.get(key))
+            types = _ANY if one is None else frozenset(map(str.lower, _types_of(one, schema)))
+            if types <= _ANY and not _fits(value, types):
+                found.append((key, " or ".join(sorted(types))))
+        return found
+
     def _schema(self, name: str) -> Mapping[str, Any]:
         return (self._schemas or {}).get(name) or {}
 
@@ -96,6 +108,12 @@ def _looks_like(text: str) -> Any:
         return _PYTHON[bare]
     value, exact = parse_argument_text(bare) if bare else (None, "")
     return text if exact is not None or isinstance(value, str) else value
+
+
+def _fits(value: object, types: frozenset[str]) -> bool:
+    if _type_of(value) in types or (type(value) is int and "number" in types):
+        return True
+    return isinstance(value, float) and value.is_integer() and "integer" in types
 
 
 def _type_of(value: object) -> str:

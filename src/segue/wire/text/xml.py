@@ -85,6 +85,7 @@ class _Calls(Reader):
     """One call, or several between the same tags."""
 
     _padded = True
+    _twice: str | None = None
 
     def read(self) -> Reading[list[Piece]]:
         wrapper = yield from self.one_of(*_WRAPPERS)
@@ -107,7 +108,7 @@ class _Calls(Reader):
             if isinstance(call, str):
                 return [*pieces, self.lost(call, _NEXT if self.ended else None, begun)]
             more = yield from self._behind(wrapper)
-            pieces.append(Found(*call, written=self.written()))
+            pieces.append(Found(*call, written=self.written(), twice=self._twice))
             if not more:
                 return pieces
 
@@ -128,6 +129,7 @@ class _Calls(Reader):
     def _call(self, spelling: _Spelling, name: str) -> Reading[tuple[str, Any] | str]:
         """The name and the arguments of a call, or why it is none. The closing tags of GLM are those around it."""
         arguments: dict[str, Any] = {}
+        self._twice = None
         while True:
             yield from self.space()
             found = yield from self.ahead(spelling.parameter, spelling.end, *_CLOSERS)
@@ -142,6 +144,7 @@ class _Calls(Reader):
                 return _NO_END
             if spelling.names == "plain" and self._padded:
                 value = value.removeprefix("\n").removesuffix("\n")
+            self._twice = key if key in arguments else self._twice
             arguments[key] = self.declared.argument(name, key, unescaped(value))
         if not found:
             if not arguments or not (yield from self.at_end()):

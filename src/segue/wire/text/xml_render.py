@@ -181,6 +181,7 @@ def _spelled(
         render_tools=render_tools,
         render_calls=render_calls,
         render_results=render_results,
+        ends=("<|im_end|>", "<|endoftext|>", "<|observation|>", "<|user|>"),
     )
 
 

@@ -1,0 +1,185 @@
+"""What is heard in the words of a reply besides its calls: reasoning between tags, and what is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+import segue
+from segue.canonical.blocks import Text, ToolCall
+from segue.wire.events import End, Start, TextDelta
+from segue.wire.text.base import TextFormat
+from segue.wire.text.hearing import Hearing, ThinkTags
+from segue.wire.text.llama import LLAMA
+from segue.wire.text.mistral import MISTRAL_TEXT
+from segue.wire.text.registry import FORMATS
+
+TAGS = {
+    "mistral-text": ("[THINK]", "[/THINK]"),
+    "gemma": ("<|channel>thought\n", "<channel|>"),
+    "hermes": ("<think>", "</think>"),
+}
+CALLS = {
+    "mistral-text": '[TOOL_CALLS]f[ARGS]{"x": 1}',
+    "gemma": "<|tool_call>call:f{x:1}<tool_call|>",
+    "hermes": '<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>',
+}
+
+
+def told(text: str, format: str, tools: object = None) -> tuple[str, str, list[tuple[str, object]]]:
+    heard = segue.extract(text, format, tools=tools)
+    return heard.thinking, heard.text, [(call.name, call.arguments) for call in heard.calls]
+
+
+@pytest.mark.parametrize("format", TAGS)
+def test_what_a_reply_begins_with_in_tags_is_reasoning_and_calls_in_it_are_none(format: str):
+    opening, close = TAGS[format]
+    text = f"{opening}Perhaps {CALLS[format]} or [ so <{close}\n\nHi. {CALLS[format]}"
+    thought = f"Perhaps {CALLS[format]} or [ so <"
+    assert told(text, format) == (thought, "Hi. ", [("f", {"x": 1})])
+    assert told(text, "auto") == told(text, format)
+
+
+@pytest.mark.parametrize("format", TAGS)
+def test_tags_are_not_left_in_the_text_where_nothing_is_between_them(format: str):
+    opening, close = TAGS[format]
+    assert told(f"{opening}{close}Hi.", format) == ("", "Hi.", [])
+    assert told(f"{opening}{close}Hi.", "auto") == ("", "Hi.", [])
+
+
+@pytest.mark.parametrize("format", TAGS)
+def test_tags_inside_of_the_words_are_words(format: str):
+    opening, close = TAGS[format]
+    text = f"Hi. {opening}a{close}"
+    assert told(text, format) == ("", text, [])
+
+
+@pytest.mark.parametrize("format", TAGS)
+def test_tags_are_heard_in_any_split(format: str):
+    opening, close = TAGS[format]
+    text = f" {opening}a [/ </ <ch{close}\n\nb"
+    for place in range(len(text)):
+        tags = ThinkTags(listen=True)
+        parts = [*tags.feed(text[:place]), *tags.feed(text[place:]), *tags.feed("", ended=True)]
+        assert "".join(said for kind, said in parts if kind is not Text) == "a [/ </ <ch"
+        assert "".join(said for kind, said in parts if kind is Text) == "b"
+
+
+TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+
+
+def findings(text: str, format: str, tools: object = None) -> list[str]:
+    return [finding.message for finding in segue.extract(text, format, tools=tools).report.findings]
+
+
+def test_a_list_of_undeclared_calls_is_reported_once_if_nothing_else_is_said():
+    text = '[nope(city="Bern"), no(x=1)]\n'
+    assert told(text, "llama", TOOLS) == ("", text, [])
+    (note,) = findings(text, "llama", TOOLS)
+    assert "no such tool" in note
+    assert not findings(f"Say:\n{text}", "llama", TOOLS)
+    assert not findings(f"{text}so.", "llama", TOOLS)
+
+
+ENDED = [(form, token) for form in FORMATS for token in form.ends]
+
+
+def streamed(parts: Iterable[str], form: TextFormat) -> tuple[str, list[str]]:
+    """The words and the names of the calls that are heard in a stream."""
+    hearing = Hearing(form, turn_key="turn")
+    events = hearing.events([Start(0, Text("")), *(TextDelta(0, part) for part in parts), End(0, Text(""))])
+    blocks = [event.block for event in events if isinstance(event, End)]
+    told = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert told == "".join(block.text for block in blocks if isinstance(block, Text))
+    return told, [block.name for block in blocks if isinstance(block, ToolCall)]
+
+
+@pytest.mark.parametrize(("form", "token"), ENDED, ids=lambda value: getattr(value, "name", value))
+def test_a_token_that_ends_a_reply_is_no_word_of_it(form: TextFormat, token: str):
+    call = form.render_calls([ToolCall("f", {"x": 1})])
+    cases = {
+        f"Hi.{token}": ("Hi.", []),
+        f"Hi.{token}{token}\n": ("Hi.", []),
+        f"Hi. {call}{token}": ("Hi. ", ["f"]),
+        f"{call}\n{token}\nSo.": ("\nSo.", ["f"]),
+        f"Say {token} so.": (f"Say {token} so.", []),
+        f"Hi.{token[:-1]}": (f"Hi.{token[:-1]}", []),
+    }
+    if form is LLAMA:
+        cases[f"Hi. {call}{token}"] = (f"Hi. {call}", [])
+    for text, expected in cases.items():
+        assert streamed([text], form) == expected, text
+        assert streamed(text, form) == expected, text
+        assert streamed([text[:-3], text[-3:]], form) == expected, text
+
+
+def test_what_is_struck_out_keeps_its_end():
+    assert streamed(["Now <", "s>old</s>"], MISTRAL_TEXT) == ("Now <s>old</s>", [])
+
+
+def test_a_whole_reply_loses_the_token_too():
+    assert told("Hi.<|im_end|>", "hermes") == ("", "Hi.", [])
+
+
+WEATHER = {
+    "type": "object",
+    "properties": {"days": {"type": "integer"}, "at": {"type": ["number", "null"]}, "any": {}, "city": {"$ref": "#/d"}},
+    "d": {"type": "string"},
+}
+TYPED = [{"type": "function", "function": {"name": "f", "parameters": WEATHER}}]
+
+
+def xml(**values: str) -> str:
+    told = "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in values.items())
+    return f"<tool_call>\n<function=f>\n{told}</function>\n</tool_call>"
+
+
+def test_a_value_that_is_not_of_its_declared_type_stays_text_and_is_reported():
+    text = xml(days="three", at="1", any="x", city="3", more="y")
+    arguments = {"days": "three", "at": 1, "any": "x", "city": "3", "more": "y"}
+    assert told(text, "xml", TYPED) == ("", "", [("f", arguments)])
+    assert findings(text, "xml", TYPED) == ["the value of days was declared as integer, and is none"]
+    assert not findings(xml(days="3", at="null"), "xml", TYPED)
+    assert not findings(text, "xml")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ("[1]", "the arguments are no object"),
+        ("3", "the arguments are no object"),
+        ('"what?"', "the arguments are no JSON, and stay text"),
+        ("{}", None),
+        ('""', None),
+        ("null", None),
+    ],
+)
+def test_arguments_that_are_no_object_are_reported(arguments: str, why: str | None):
+    text = f'<tool_call>\n{{"name": "f", "arguments": {arguments}}}\n</tool_call>'
+    assert findings(text, "hermes") == ([] if why is None else [why])
+
+
+TWICE = {
+    "hermes": '<tool_call>\n{"name": "f", "arguments": {"x": 1, "x": 2}}\n</tool_call>',
+    "hermes, as a string": '<tool_call>\n{"name": "f", "arguments": "{\\"x\\": 1, \\"x\\": 2}"}\n</tool_call>',
+    "hermes, loosely": "<tool_call>\n{'name': 'f', 'arguments': {x: 1, 'x': 2,}}\n</tool_call>",
+    "llama": "[f(x=1, x=2)]",
+    "mistral-text": '[TOOL_CALLS]f[ARGS]{"x": 1, "x": 2}',
+    "mistral-text, a list": '[TOOL_CALLS][{"name": "f", "arguments": {"x": 1, "x": 2}}]',
+    "gemma": "<|tool_call>call:f{x:1,x:2}<tool_call|>",
+    "xml": "<tool_call>\n<function=f>\n<parameter=x>\n1\n</parameter>\n<parameter=x>\n2\n</parameter>\n"
+    "</function>\n</tool_call>",
+    "xml, MiniMax": ']<]minimax[>[<tool_call>]<]minimax[>[<invoke name="f">]<]minimax[>[<x>1]<]minimax[>[</x>'
+    "]<]minimax[>[<x>2]<]minimax[>[</x>]<]minimax[>[</invoke>]<]minimax[>[</tool_call>",
+    "kimi-text": '<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"x": 1, "x": 2}<|tool_call_end|>',
+    "deepseek-text": '<｜DSML｜invoke name="f"><｜DSML｜parameter name="x">1</｜DSML｜parameter>'
+    '<｜DSML｜parameter name="x">2</｜DSML｜parameter></｜DSML｜invoke>',
+}
+
+
+@pytest.mark.parametrize("case", TWICE)
+def test_a_key_that_stands_twice_is_reported(case: str):
+    format = case.split(",", maxsplit=1)[0]
+    assert told(TWICE[case], format) == ("", "", [("f", {"x": 2})])
+    assert findings(TWICE[case], format) == ["x stands twice in the call; the last one counts"]
