@@ -72,7 +72,8 @@ def test_the_place_of_a_value_that_is_nested_too_deep() -> None:
 
 def test_a_tool_format_that_does_not_fit() -> None:
     told = _refused({"messages": [USER]}, tool_format="gemini")
-    assert told == "tool_format: anthropic does not take the tool format 'gemini'; it takes anthropic"
+    words = ", ".join(row.name for row in segue.formats() if row.kind == "text")
+    assert told == f"tool_format: anthropic does not take the tool format 'gemini'; it takes anthropic, {words}"
 
 
 def test_a_signature_that_is_damaged_is_said_to_be() -> None:
