@@ -57,7 +57,7 @@ def work(messages: list[dict[str, Any]], target: str) -> int:
     return count
 
 
-@pytest.mark.parametrize("target", [row.name for row in segue.formats()])
+@pytest.mark.parametrize("target", [row.name for row in segue.formats() if row.kind != "text"])
 @pytest.mark.parametrize("history", HISTORIES)
 def test_work_grows_with_the_length(history: str, target: str):
     made = HISTORIES[history]

@@ -766,6 +766,7 @@ def test_options_from_abroad() -> None:
         "stop": ["a", "b", "c", "d"],
         "response_format": {"type": "json_schema", "json_schema": {"name": "response", "schema": SCHEMA}},
         "stream": True,
+        "stream_options": {"include_usage": True},
         "seed": 1,
         "presence_penalty": 0.5,
         "user": "u",
