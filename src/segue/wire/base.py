@@ -19,7 +19,8 @@ from segue.wire.lane import Lane
 from segue.wire.names import NameMap, NameRule
 
 if TYPE_CHECKING:
-    from segue.wire.stream import StreamParser, StreamRenderer
+    from segue.wire.stream import StreamParser
+    from segue.wire.stream_renderer import StreamRenderer
 
 __all__ = ["ApiError", "Fetch", "Projection", "Wire"]
 

@@ -26,8 +26,8 @@ from segue.wire.events import (
     UsageTold,
     Whole,
 )
-from segue.wire.stream import InOrder, StreamRenderer
 from segue.wire.stream_pieces import InputPieces
+from segue.wire.stream_renderer import InOrder, StreamRenderer
 
 __all__ = ["BlockRenderer"]
 

@@ -19,8 +19,8 @@ from segue.wire.anthropic.reply import (
     parse_reply,
 )
 from segue.wire.fields import JsonObject, integer_or_none, object_or_none, string_or_none
-from segue.wire.stream import ENDED_EARLY, Reader
 from segue.wire.stream_pieces import PLACEHOLDERS, grown, input_value, written_out
+from segue.wire.stream_reader import ENDED_EARLY, Reader
 
 __all__ = ["AnthropicReader"]
 

@@ -18,8 +18,8 @@ from segue.wire.bedrock.reply import parse_error, parse_reply
 from segue.wire.bedrock.traits import API
 from segue.wire.fields import JsonObject, integer_or_none, object_or_none, string_or_none
 from segue.wire.framing import EXCEPTION
-from segue.wire.stream import ENDED_EARLY, Reader
 from segue.wire.stream_pieces import grown, input_value, written_out
+from segue.wire.stream_reader import ENDED_EARLY, Reader
 
 __all__ = ["BedrockReader"]
 

@@ -39,7 +39,7 @@ from segue.wire.gemini.reply import (
 )
 from segue.wire.gemini.spelling import Spelling
 from segue.wire.gemini.stream_reader import NOT_AROUND, GeminiReader
-from segue.wire.stream import InOrder, StreamRenderer
+from segue.wire.stream_renderer import InOrder, StreamRenderer
 
 __all__ = ["GeminiReader", "GeminiRenderer"]
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 from segue.canonical.blocks import ToolCall
 from segue.errors import InputError
 from segue.wire.gemini.fields import JsonObject, items_of, look, object_of, text_at
-from segue.wire.stream import Reader
+from segue.wire.stream_reader import Reader
 
 __all__ = ["GrowingCall", "Run"]
 

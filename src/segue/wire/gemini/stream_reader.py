@@ -29,7 +29,7 @@ from segue.wire.gemini.reply import (
     seconds_of,
 )
 from segue.wire.gemini.stream_parts import GrowingCall, Run
-from segue.wire.stream import ENDED_EARLY, Reader, with_calls_told
+from segue.wire.stream_reader import ENDED_EARLY, Reader, with_calls_told
 
 __all__ = ["NOT_AROUND", "GeminiReader"]
 

@@ -36,7 +36,7 @@ from segue.wire.openai_chat.reply import (
     render_usage,
 )
 from segue.wire.openai_chat.stream_reader import ENVELOPE, SPOKEN, ChatReader, part
-from segue.wire.stream import InOrder, StreamRenderer
+from segue.wire.stream_renderer import InOrder, StreamRenderer
 
 __all__ = ["ChatReader", "ChatRenderer"]
 

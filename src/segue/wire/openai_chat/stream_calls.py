@@ -16,8 +16,8 @@ from segue.canonical.blocks import Origin, ToolCall
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.jsontext import parse_argument_text, plain
 from segue.wire.fields import JsonObject, object_or_none
-from segue.wire.stream import Reader, mended
 from segue.wire.stream_pieces import PLACEHOLDERS, written_out
+from segue.wire.stream_reader import Reader, mended
 
 __all__ = ["CallDeltas"]
 

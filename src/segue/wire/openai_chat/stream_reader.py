@@ -21,7 +21,7 @@ from segue.wire.openai_chat.reply import (
     parse_reply,
 )
 from segue.wire.openai_chat.stream_calls import CallDeltas
-from segue.wire.stream import ENDED_EARLY, Reader, with_calls_told
+from segue.wire.stream_reader import ENDED_EARLY, Reader, with_calls_told
 
 __all__ = ["ENVELOPE", "SPOKEN", "ChatReader", "part"]
 

@@ -17,7 +17,7 @@ from segue.wire.openai_responses.shared import ResponsesDialect
 from segue.wire.openai_responses.stream_items import GrowingItems
 from segue.wire.openai_responses.stream_parts import INPUTS, Family
 from segue.wire.openai_responses.stream_renderer import ResponsesRenderer
-from segue.wire.stream import ENDED_EARLY, Reader, with_calls_told
+from segue.wire.stream_reader import ENDED_EARLY, Reader, with_calls_told
 
 __all__ = ["ResponsesReader", "ResponsesRenderer"]
 

@@ -1,9 +1,8 @@
 """The items of a streamed response, put together from events, whichever of them a server sends.
 
 By the book an item is added, its parts grow by deltas, and parts and item are done (OAI-RESP-22). Servers leave out
-deltas, parts, `added` or `done`, number all items alike, or give an item another id in each event. So an item is known
-by its id, else by its place, else it is the last of its kind. What an event tells in full is compared with what was
-told of it: what is missing is told then, and what was told stays.
+deltas, parts, `added` or `done`. What an event tells in full is compared with what was told of it: what is missing is
+told then, and what was told stays.
 """
 
 from __future__ import annotations
@@ -22,9 +21,10 @@ from segue.wire.fields import JsonObject, integer_or_none, object_or_none, strin
 from segue.wire.openai_responses.items import item_kind_or_none, parse_reply_items
 from segue.wire.openai_responses.request import reading_of
 from segue.wire.openai_responses.shared import ResponsesDialect
+from segue.wire.openai_responses.stream_known import KnownItems
 from segue.wire.openai_responses.stream_parts import INPUTS, Family, GrowingItem, GrowingPart
-from segue.wire.stream import Reader
 from segue.wire.stream_pieces import written_out
+from segue.wire.stream_reader import Reader
 
 __all__ = ["GrowingItems"]
 
@@ -36,65 +36,13 @@ class GrowingItems:
     def __init__(self, reader: Reader, dialect: ResponsesDialect) -> None:
         self._reader = reader
         self._dialect = dialect
-        self._items: list[GrowingItem] = []
-        self._by_id: dict[str, GrowingItem] = {}
-        self._by_index: dict[int, GrowingItem] = {}
+        self._known = KnownItems()
         self._at: object = None
         self._now: tuple[GrowingItem, GrowingPart] | None = None
-        self._input: GrowingItem | None = None
         self.model: str | None = None
         self.stored = True
         self.full = False
         """Whether the response ended for want of room."""
-
-    # -------------------------------------------------------------------------------------------------- which is meant
-
-    def _known(self, item_id: object, index: object, kind: str | None) -> GrowingItem | None:
-        known = self._by_id.get(item_id) if isinstance(item_id, str) else None
-        if known is not None and known.kind in (kind, None):
-            return known
-        place = integer_or_none(index)
-        if place is not None:
-            known = self._by_index.get(place)
-            return known if known is not None and not known.ended and known.kind in (kind, None) else None
-        last = (item for item in reversed(self._items) if not item.ended and item.kind in (kind, None))
-        return next(last, None) if known is None else None
-
-    def _meant(self, item_id: object, index: object, kind: str | None) -> GrowingItem:
-        known = self._known(item_id, index, kind)
-        if known is None:
-            known = GrowingItem(kind, integer_or_none(index))
-            self._items.append(known)
-            if known.index is not None:
-                self._by_index[known.index] = known
-        if known.kind is None:
-            known.kind = kind
-        if isinstance(item_id, str) and item_id:
-            self._by_id.setdefault(item_id, known)
-        return known
-
-    def _item(self, item: JsonObject, index: object) -> GrowingItem:
-        """The item that this one is another state of."""
-        kind, item_id = item_kind_or_none(item), item.get("id")
-        known = self._known(item_id, index, kind)
-        call_id = raw_id_or_none(item.get("call_id"))
-        if known is not None and call_id and raw_id_or_none(known.fragment.get("call_id")) not in (None, call_id):
-            return self._anew(kind, index, item_id)
-        return self._meant(item_id, index, kind)
-
-    def _anew(self, kind: str | None, index: object, item_id: object) -> GrowingItem:
-        place = integer_or_none(index)
-        if place is not None:
-            self._by_index.pop(place, None)
-        if isinstance(item_id, str):
-            self._by_id.pop(item_id, None)
-        made = GrowingItem(kind, place)
-        self._items.append(made)
-        if place is not None:
-            self._by_index[place] = made
-        if isinstance(item_id, str) and item_id:
-            self._by_id[item_id] = made
-        return made
 
     # --------------------------------------------------------------------------------------------------------- growing
 
@@ -104,10 +52,10 @@ class GrowingItems:
         if item is None:
             return
         index, item_id = payload.get("output_index"), item.get("id")
-        known = self._item(item, index)
+        known = self._known.state_of(item, index)
         if known.fragment and item_id is not None and known.fragment.get("id") not in (None, item_id):
             # All items have this number.
-            known = self._anew(known.kind, index, item_id)
+            known = self._known.anew(known.kind, index, item_id)
         if known.ended:
             return
         known.fragment = {**known.fragment, **item}
@@ -124,7 +72,7 @@ class GrowingItems:
             if not payload.get("logprobs"):
                 self._expect(text, partial(self._say, item, part))
         else:
-            item = self._meant(at[0], at[1], family.item)
+            item = self._known.meant(at[0], at[1], family.item)
             if item.ended:
                 return
             part = self._part(item, at[2], family)
@@ -146,7 +94,7 @@ class GrowingItems:
         self._reader.expect("delta", text, tell)
 
     def text_done(self, payload: JsonObject, family: Family) -> None:
-        item = self._meant(payload.get("item_id"), payload.get("output_index"), family.item)
+        item = self._known.meant(payload.get("item_id"), payload.get("output_index"), family.item)
         if not item.ended:
             part = self._part(item, payload.get(family.numbered), family)
             self._complete(item, part, payload.get(family.key))
@@ -158,7 +106,7 @@ class GrowingItems:
         family = families.get(kind) if isinstance(kind, str) else None
         if family is None or family.listed != listed:
             return
-        item = self._meant(payload.get("item_id"), payload.get("output_index"), family.item)
+        item = self._known.meant(payload.get("item_id"), payload.get("output_index"), family.item)
         if item.ended:
             return
         part = self._part(item, payload.get(family.numbered), family)
@@ -169,7 +117,7 @@ class GrowingItems:
             self._begin_text(item, part)
 
     def annotate(self, payload: JsonObject, family: Family) -> None:
-        item = self._meant(payload.get("item_id"), payload.get("output_index"), family.item)
+        item = self._known.meant(payload.get("item_id"), payload.get("output_index"), family.item)
         if (annotation := object_or_none(payload.get("annotation"))) is not None and not item.ended:
             self._part(item, payload.get(family.numbered), family).annotations.append(annotation)
 
@@ -186,15 +134,14 @@ class GrowingItems:
         text = payload.get("delta")
         if text is None:
             return
-        item = self._meant(payload.get("item_id"), payload.get("output_index"), kind)
+        item = self._known.meant(payload.get("item_id"), payload.get("output_index"), kind)
         if not item.ended:
             self._say_input(item, written_out(text))
             if isinstance(text, str) and item.place is not None:
-                self._input = item
                 self._expect(text, partial(self._say_input, item))
 
     def input_done(self, payload: JsonObject, kind: str, key: str) -> None:
-        item = self._meant(payload.get("item_id"), payload.get("output_index"), kind)
+        item = self._known.meant(payload.get("item_id"), payload.get("output_index"), kind)
         if not item.ended:
             item.input_done = True
             self._complete_input(item, payload.get(key))
@@ -294,29 +241,13 @@ class GrowingItems:
     def done(self, payload: JsonObject) -> None:
         """`output_item.done`."""
         if (made := object_or_none(payload.get("item"))) is not None:
-            item = self._item(made, payload.get("output_index"))
+            item = self._known.state_of(made, payload.get("output_index"))
             if not item.ended:
                 self._settle(item, made)
 
     def settle_all(self, output: Iterable[object]) -> None:
         """What a response holds at its end. An item that was done by itself stays what it was then."""
-        told = list(self._items)
-        by_call = {call_id: item for item in told if (call_id := raw_id_or_none(item.fragment.get("call_id")))}
-        by_index = {item.index: item for item in told if item.index is not None}
-        unnumbered = iter([item for item in told if item.index is None])
-        taken: set[int] = set()
-        for index, made in enumerate(map(object_or_none, output)):
-            if made is None:
-                continue
-            kind, item_id, call_id = item_kind_or_none(made), made.get("id"), raw_id_or_none(made.get("call_id"))
-            known = [
-                self._by_id.get(item_id) if isinstance(item_id, str) else None,
-                by_call.get(call_id) if call_id else None,
-                by_index.get(index),
-            ]
-            alike = (one for one in (*known, next(unnumbered, None)) if one and one.kind in (kind, None))
-            item = next((one for one in alike if id(one) not in taken), None) or self._anew(kind, index, item_id)
-            taken.add(id(item))
+        for item, made in self._known.matched(output):
             if not item.ended:
                 self._settle(item, made)
 
@@ -378,7 +309,7 @@ class GrowingItems:
 
     def end_all(self, *, ended: bool) -> None:
         """Ends what is open: because the response did, or because it was cut off."""
-        for item in self._items:
+        for item in self._known.items:
             if not item.ended:
                 # OAI-RESP-22
                 made = {key: value for key, value in item.whole().items() if key != "encrypted_content"}
@@ -438,11 +369,7 @@ class GrowingItems:
             item.calls.append(block)
 
     def output(self) -> list[GrowingItem]:
-        """All items in their order: by number, or where numbers say nothing as they came."""
-        numbers = [item.index for item in self._items]
-        if None in numbers or len(set(numbers)) < len(numbers):
-            return self._items
-        return sorted(self._items, key=lambda item: item.index or 0)
+        return self._known.in_order()
 
 
 def _value(text: str) -> object:

@@ -6,7 +6,7 @@ import msgspec
 
 from segue.canonical.blocks import ToolCall
 from segue.wire.fields import JsonObject, string_or_none
-from segue.wire.stream import mended
+from segue.wire.stream_reader import mended
 
 __all__ = ["INPUTS", "Family", "GrowingItem", "GrowingPart"]
 

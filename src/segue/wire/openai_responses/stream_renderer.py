@@ -44,7 +44,7 @@ from segue.wire.openai_responses.reply import (
     status_of,
 )
 from segue.wire.openai_responses.shared import ResponsesDialect, Spelling, made_id
-from segue.wire.stream import InOrder, StreamRenderer
+from segue.wire.stream_renderer import InOrder, StreamRenderer
 
 __all__ = ["ResponsesRenderer"]
 
