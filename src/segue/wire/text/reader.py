@@ -7,6 +7,7 @@ is always short (a tag, a name) and everything else is taken as it comes, so no 
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Generator
 from typing import TypeAlias, TypeVar
 
@@ -22,7 +23,7 @@ Reading: TypeAlias = Generator[None, None, T]
 _SPACE = re.compile(r"\s*+")
 
 
-class Reader:
+class Reader(ABC):
     """A region. Who makes one says in `read` what it is made of."""
 
     def __init__(self, declared: Declared) -> None:
@@ -33,8 +34,8 @@ class Reader:
         self._taken: list[str] = []
         self._run = self.read()
 
-    def read(self) -> Reading[list[Piece]]:
-        raise NotImplementedError
+    @abstractmethod
+    def read(self) -> Reading[list[Piece]]: ...
 
     def feed(self, text: str) -> Closed | None:
         self._text = self._text[self._at :] + text
