@@ -14,17 +14,13 @@ from segue.canonical.jsontext import plain
 from segue.canonical.request import Reply
 from segue.errors import InputError
 from segue.wire.anthropic.items import API, parse_content
-from segue.wire.anthropic.reply import (
-    parse_error,
-    parse_reply,
-)
+from segue.wire.anthropic.reply import parse_error, parse_reply
 from segue.wire.fields import JsonObject, integer_or_none, object_or_none, string_or_none
-from segue.wire.stream_pieces import PLACEHOLDERS, grown, input_value, written_out
-from segue.wire.stream_reader import ENDED_EARLY, Reader
+from segue.wire.stream_pieces import PLACEHOLDERS, grown, written_out
+from segue.wire.stream_slots import BlockReader, Slot
 
 __all__ = ["AnthropicReader"]
 
-_FULL = frozenset({"max_tokens", "model_context_window_exceeded"})
 # By the type of a block what grows in it, and the deltas that tell it.
 _GROWS = {
     "text": ("text", "text_delta", "text"),
@@ -37,47 +33,30 @@ _DELTAS = {delta: grows for grows, delta, _ in _GROWS.values()}
 _SETTLED = frozenset({"type", "id", "name", "tool_use_id", "input"})
 
 
-class _Slot:
-    """A block that is being told. `place` is its number among the events, as soon as it has one."""
+class _Slot(Slot):
+    """`kind` is the type of a block, and `more` what deltas say that neither words nor input are."""
 
-    __slots__ = (
-        *("begun", "call", "delta", "delta_key", "fragment", "given", "grows", "key"),
-        *("kind", "more", "pieces", "place", "stopped"),
-    )
+    __slots__ = ("delta", "delta_key", "grows", "kind", "more")
 
     def __init__(self, key: object, fragment: JsonObject) -> None:
-        self.key = key
-        self.fragment = fragment
+        super().__init__(key, fragment)
         self.kind = fragment.get("type")
         known = _GROWS.get(self.kind, _NOTHING) if isinstance(self.kind, str) else _NOTHING
         self.grows, self.delta, self.delta_key = known
-        self.place = -1
-        self.call: ToolCall | None = None
-        # Input that stood in the first event; whether more came; and that of what the provider runs.
-        self.given = ""
-        self.begun = False
-        self.pieces: list[str] = []
         self.more: list[JsonObject] = []
-        self.stopped = False
 
 
-class AnthropicReader(Reader):
+class AnthropicReader(BlockReader[_Slot]):
     def __init__(self, turn_key: str) -> None:
         super().__init__(API, turn_key)
         self._message: JsonObject = {"type": "message", "role": "assistant"}
         self._model: str | None = None
-        self._open: dict[object, _Slot] = {}
-        self._ended: set[object] = set()
-        self._told: list[_Slot] = []
-        self._blocks: dict[int, Block] = {}
         self._begun = 0
-        self._stopped = False
-        self._at_once: Reply | None = None
 
     def read(self, payload: JsonObject, name: str | None) -> None:
         if payload.get("type") == "content_block_delta":
             index = payload.get("index")
-            slot = self._open.get(index) if type(index) is int else None
+            slot = self.slots.get(index) if type(index) is int else None
             if slot is not None and type(payload.get("delta")) is dict:
                 delta: JsonObject = payload["delta"]
                 kind = delta.get("type")
@@ -95,7 +74,7 @@ class AnthropicReader(Reader):
         self.expect(slot.delta_key, text, partial(tell, slot.place))
 
     def _read_event(self, payload: JsonObject, name: str | None) -> None:
-        if self._at_once is not None:
+        if self.at_once is not None:
             return
         kind = string_or_none(payload.get("type")) or name
         index = integer_or_none(payload.get("index"))
@@ -125,7 +104,7 @@ class AnthropicReader(Reader):
         """What is no event: the message at once, an error, or something that says nothing."""
         if isinstance(payload.get("content"), list) and payload.get("role", "assistant") == "assistant":
             if not self.opened:
-                self._at_once = self.tell_at_once(parse_reply(payload))
+                self.at_once = self.tell_at_once(parse_reply(payload))
         elif payload.get("error"):
             self._fail(payload)
 
@@ -157,23 +136,22 @@ class AnthropicReader(Reader):
     def _read_end(self, payload: JsonObject, kind: str) -> None:
         self._note({key: value for key, value in payload.items() if key not in ("type", "delta")})
         self._note(object_or_none(payload.get("delta")) or {})
-        self._stopped = self._stopped or kind == "message_stop"
-        if self._at_end():
-            self._end_all(finished=True)
+        self.done = self.done or kind == "message_stop"
+        if self.at_end():
+            self.end_slots(finished=True)
 
-    def _at_end(self) -> bool:
-        return self._stopped or self.done or self._message.get("stop_reason") is not None
+    def stop_reason(self) -> object:
+        return self._message.get("stop_reason")
 
     # ---------------------------------------------------------------------------------------------------------- blocks
 
     def _begin(self, index: int | None, value: object) -> _Slot:
         """A block begins. One that is still open under the same number has ended, stop or not."""
-        for slot in [slot for slot in self._open.values() if slot.stopped]:
-            self._end(slot)
+        self.end_stopped()
         self._begun += 1
         key = index if index is not None else ("no index", self._begun)
-        if key in self._open:
-            self._end(self._open[key])
+        if key in self.slots:
+            self.end_slot(self.slots[key])
         fragment = object_or_none(value)
         if fragment is None:
             raise InputError("a content block was expected", path="content_block")
@@ -182,20 +160,20 @@ class AnthropicReader(Reader):
     def _begin_as(self, slot: _Slot) -> _Slot:
         fragment = slot.fragment
         beside = Native(API, dict(fragment), intact=False)
-        self._open[slot.key] = slot
+        self.slots[slot.key] = slot
         match slot.kind:
             case "text":
-                self._place(slot, self.start(Text("", native=beside)))
+                self.place(slot, self.start(Text("", native=beside)))
                 self.text(slot.place, string_or_none(fragment.get("text")) or "")
             case "thinking":
-                self._place(slot, self.start(Thinking(origin=self._origin(), native=beside)))
+                self.place(slot, self.start(Thinking(origin=self._origin(), native=beside)))
                 self.thinking(slot.place, string_or_none(fragment.get("thinking")) or "")
             case "redacted_thinking":
-                self._place(slot, self.start(Thinking(origin=self._origin())))
+                self.place(slot, self.start(Thinking(origin=self._origin())))
             case "tool_use":
                 (call,) = parse_content([{**fragment, "input": {}}], self._model)
                 slot.call = self.named(msgspec.structs.replace(cast("ToolCall", call), native=beside))
-                self._place(slot, self.start(slot.call))
+                self.place(slot, self.start(slot.call))
                 slot.given = _given(fragment.get("input"))
             case _:
                 slot.given = _given(fragment.get("input"))
@@ -207,10 +185,6 @@ class AnthropicReader(Reader):
         model = (object_or_none(fragment.get("to")) or {}).get("model") if fragment.get("type") == "fallback" else None
         if isinstance(model, str):
             self._message["model"] = self._model = model
-
-    def _place(self, slot: _Slot, place: int) -> None:
-        slot.place = place
-        self._told.append(slot)
 
     def _origin(self) -> Origin:
         return Origin(API, self._model, identity="absent")
@@ -236,8 +210,8 @@ class AnthropicReader(Reader):
 
     def _at(self, index: int | None) -> _Slot | None:
         if index is not None:
-            return self._open.get(index)
-        return next(reversed(self._open.values()), None)
+            return self.slots.get(index)
+        return next(reversed(self.slots.values()), None)
 
     def _speaking(self, index: int | None, kind: str) -> _Slot:
         """The open block of this kind that a delta goes on with. One that nobody began begins here."""
@@ -245,11 +219,11 @@ class AnthropicReader(Reader):
         if slot is not None and slot.kind == kind:
             return slot
         if index is None:
-            slot = next((slot for slot in reversed(self._open.values()) if slot.kind == kind), None)
+            slot = next((slot for slot in reversed(self.slots.values()) if slot.kind == kind), None)
             return slot or self._begin(None, {"type": kind, kind: ""})
         stray = (index, kind)
-        if stray in self._open:
-            return self._open[stray]
+        if stray in self.slots:
+            return self.slots[stray]
         fragment = {"type": kind, kind: ""}
         return self._begin_as(_Slot(stray, fragment)) if slot is not None else self._begin(index, fragment)
 
@@ -258,8 +232,8 @@ class AnthropicReader(Reader):
         slot = self._at(index)
         if slot is not None and index is not None and slot.grows in ("input", ""):
             return slot
-        taking = [slot for slot in self._open.values() if slot.kind == "tool_use" or "input" in slot.fragment]
-        if index in self._ended or not taking or (index is not None and len(taking) > 1):
+        taking = [slot for slot in self.slots.values() if slot.kind == "tool_use" or "input" in slot.fragment]
+        if index in self.closed or not taking or (index is not None and len(taking) > 1):
             raise InputError("input for a call that was not begun or has ended", path="index")
         return taking[-1]
 
@@ -267,74 +241,33 @@ class AnthropicReader(Reader):
         if not slot.begun and text.strip() in PLACEHOLDERS:
             slot.given = slot.given or text
             return
-        self._take_input(slot, text)
-
-    def _take_input(self, slot: _Slot, text: str) -> None:
-        slot.begun = True
-        if slot.call is not None:
-            self.input(slot.place, text)
-        else:
-            slot.pieces.append(text)
+        self.take_input(slot, text)
 
     def _stop(self, index: int | None) -> None:
         slot = self._at(index)
-        for stray in [other for key, other in self._open.items() if isinstance(key, tuple) and key[0] == index]:
-            self._end(stray)
-        if slot is None or slot.key not in self._open:
-            return
-        if slot.call is not None and not slot.begun and not slot.given:
-            # Whether it has no arguments, or was cut off before they came, the end of the reply tells.
-            slot.stopped = True
-        else:
-            self._end(slot)
+        for stray in [other for key, other in self.slots.items() if isinstance(key, tuple) and key[0] == index]:
+            self.end_slot(stray)
+        if slot is not None and slot.key in self.slots:
+            self.stop_slot(slot)
 
     # ------------------------------------------------------------------------------------------------------------ ends
 
-    def _end_all(self, *, finished: bool) -> None:
-        full = string_or_none(self._message.get("stop_reason")) in _FULL
-        for slot in list(self._open.values()):
-            last = slot is next(reversed(self._open.values()))
-            self._end(slot, ended=finished and not (full and last))
-
-    def _end(self, slot: _Slot, *, ended: bool = True) -> None:
-        del self._open[slot.key]
-        self._ended.add(slot.key)
+    def block_of(self, slot: _Slot, *, ended: bool) -> Block:
         fragment = slot.fragment
         if slot.grows in ("text", "thinking"):
             fragment[slot.grows] = self.ended(slot.place)
-        broken = self._end_input(slot, ended=ended) if slot.call or slot.begun or "input" in fragment else False
+        if slot.call or slot.begun or "input" in fragment:
+            if not slot.begun and slot.given:
+                self.take_input(slot, slot.given)
+            # ANT-37: an empty text means no arguments
+            fragment["input"] = self.input_of(slot, ended=ended)
         if slot.more:
-            fragment = slot.fragment = cast("JsonObject", grown([fragment, *slot.more]))
-        (block,) = parse_content([fragment], self._model)
-        if isinstance(block, ToolCall):
-            block = self.named(block) if slot.call is None else msgspec.structs.replace(block, id=slot.call.id)
-            if broken:
-                text = fragment["input"]
-                block = msgspec.structs.replace(block, arguments=None, arguments_text=text, broken=True)
-        if slot.place < 0:
-            self._place(slot, self.whole(block))
-        else:
-            self.end(slot.place, cast("Text | Thinking | ToolCall", block))
-        self._blocks[slot.place] = block
+            slot.fragment = cast("JsonObject", grown([fragment, *slot.more]))
+        (block,) = parse_content([slot.fragment], self._model)
+        return block
 
-    def _end_input(self, slot: _Slot, *, ended: bool) -> bool:
-        """Puts the input into the fragment, and says whether it was cut off."""
-        if not slot.begun and slot.given:
-            self._take_input(slot, slot.given)
-        text = self.ended(slot.place) if slot.call is not None else "".join(slot.pieces)
-        # ANT-37: an empty text means no arguments
-        slot.fragment["input"], broken = input_value(text, ended=ended)
-        return broken
-
-    def finish(self) -> Reply:
-        if self._at_once is not None:
-            return self._at_once
-        if not self._at_end() and self.failed is None:
-            self.failed = ENDED_EARLY
-        self._end_all(finished=self.failed is None)
-        reply = parse_reply({**self._message, "content": [slot.fragment for slot in self._told]})
-        blocks = tuple(self._blocks[place] for place in range(self.blocks))
-        return self.concluded(msgspec.structs.replace(reply, blocks=blocks))
+    def reply_of(self, content: list[JsonObject]) -> Reply:
+        return parse_reply({**self._message, "content": content})
 
 
 def _given(value: object) -> str:

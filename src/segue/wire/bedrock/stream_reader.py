@@ -18,12 +18,11 @@ from segue.wire.bedrock.reply import parse_error, parse_reply
 from segue.wire.bedrock.traits import API
 from segue.wire.fields import JsonObject, integer_or_none, object_or_none, string_or_none
 from segue.wire.framing import EXCEPTION
-from segue.wire.stream_pieces import grown, input_value, written_out
-from segue.wire.stream_reader import ENDED_EARLY, Reader
+from segue.wire.stream_pieces import grown, written_out
+from segue.wire.stream_slots import BlockReader, Slot
 
 __all__ = ["BedrockReader"]
 
-_FULL = frozenset({"max_tokens", "model_context_window_exceeded"})
 _GROW = "contentBlockDelta"
 _EVENTS = (_GROW, "contentBlockStart", "contentBlockStop", "messageStart", "messageStop", "metadata")
 # Every payload is padded with letters under this key, so that its length tells nothing.
@@ -31,40 +30,26 @@ _PADDING = "p"
 _TEXT, _CALL, _THOUGHT, _SEALED = "text", "toolUse", "reasoningContent", "redactedContent"
 
 
-class _Slot:
-    """A block that is being told, known by its index and by what it is."""
+class _Slot(Slot):
+    """A block, known by its index and by what it is. `pieces` are also what was told beside words."""
 
-    __slots__ = ("begun", "call", "fragment", "key", "pieces", "place", "signature", "stopped")
+    __slots__ = ("index", "kind", "signature")
 
-    def __init__(self, key: tuple[object, str]) -> None:
-        self.key = key
-        self.place = -1
-        self.call: ToolCall | None = None
-        self.fragment: JsonObject = {}
-        # Whether a call has input; what the provider's own has of it, or what was told beside words.
-        self.begun = False
-        self.pieces: list[Any] = []
+    def __init__(self, index: object, kind: str) -> None:
+        super().__init__((index, kind), {})
+        self.index = index
+        self.kind = kind
         self.signature: list[str] = []
-        self.stopped = False
-
-    @property
-    def kind(self) -> str:
-        return self.key[1]
 
 
-class BedrockReader(Reader):
+class BedrockReader(BlockReader[_Slot]):
     def __init__(self, turn_key: str) -> None:
         super().__init__(API, turn_key)
         self._around: JsonObject = {}
         self._role: JsonObject = {"role": "assistant"}
-        self._open: dict[tuple[object, str], _Slot] = {}
-        self._ended: set[object] = set()
-        self._told: list[_Slot] = []
-        self._blocks: dict[int, Block] = {}
         self._begun = 0
         # The calls that the provider ran: what comes back for them is told by their ids.
         self._server: list[JsonObject] = []
-        self._at_once: Reply | None = None
 
     def read(self, payload: JsonObject, name: str | None) -> None:
         event = payload if name == _GROW else payload.get(_GROW) if name is None else None
@@ -80,16 +65,16 @@ class BedrockReader(Reader):
         delta: JsonObject = event["delta"]
         text = delta.get(_TEXT)
         if text is not None:
-            slot = self._open.get((index, _TEXT))
+            slot = self.slots.get((index, _TEXT))
             if slot is not None and type(text) is str:
                 self.text(slot.place, text)
                 if _PADDING not in event:
                     self.expect(_TEXT, text, partial(self.text, slot.place))
                 return True
         elif type(delta.get(_CALL)) is dict:
-            slot = self._open.get((index, _CALL))
+            slot = self.slots.get((index, _CALL))
             text = delta[_CALL].get("input")
-            if slot is not None and slot.begun and type(text) is str:
+            if slot is not None and slot.call is not None and slot.begun and type(text) is str:
                 self.input(slot.place, text)
                 if _PADDING not in event:
                     self.expect("input", text, partial(self.input, slot.place))
@@ -97,7 +82,7 @@ class BedrockReader(Reader):
         return False
 
     def _read_any(self, payload: JsonObject, name: str | None) -> None:
-        if self._at_once is not None:
+        if self.at_once is not None:
             return None
         if name is not None and name.startswith(EXCEPTION):
             return self._fail(name.removeprefix(EXCEPTION), payload)
@@ -120,7 +105,7 @@ class BedrockReader(Reader):
         """What is no event: the reply at once, an error, or something that says nothing."""
         if object_or_none(payload.get("output")) is not None:
             if not self.opened:
-                self._at_once = self.tell_at_once(parse_reply(payload))
+                self.at_once = self.tell_at_once(parse_reply(payload))
         elif "__type" in payload or string_or_none(payload.get("message") or payload.get("Message")):
             self.failed = parse_error(0, payload)
 
@@ -134,7 +119,7 @@ class BedrockReader(Reader):
         index = integer_or_none(event.get("contentBlockIndex"))
         match kind:
             case "contentBlockStart":
-                self._end_stopped()
+                self.end_stopped()
                 for member, value in (object_or_none(event.get("start")) or {}).items():
                     if value is not None:
                         self._begin(index, member, value)
@@ -148,46 +133,43 @@ class BedrockReader(Reader):
                 self._role.update(event)
             case _:
                 self._around.update(event)
-                if self._at_end():
-                    self._end_all(finished=True)
+                if self.at_end():
+                    self.end_slots(finished=True)
 
-    def _at_end(self) -> bool:
-        return self.done or self._around.get("stopReason") is not None
+    def stop_reason(self) -> object:
+        return self._around.get("stopReason")
 
     # ---------------------------------------------------------------------------------------------------------- blocks
 
     def _begin(self, index: int | None, kind: str, value: object) -> _Slot:
         self._begun += 1
-        key = (index if index is not None else f"no index {self._begun}", kind)
-        if key in self._open:
-            self._end(self._open[key])
-        slot = self._open[key] = _Slot(key)
+        slot = _Slot(index if index is not None else f"no index {self._begun}", kind)
+        if slot.key in self.slots:
+            self.end_slot(self.slots[slot.key])
+        self.slots[slot.key] = slot
         if kind == _CALL:
             self._begin_call(slot, object_or_none(value) or {})
         elif kind == _TEXT:
-            self._place(slot, self.start(Text("")))
+            self.place(slot, self.start(Text("")))
             self.text(slot.place, value if isinstance(value, str) else "")
         elif kind in (_THOUGHT, _SEALED):
-            self._place(slot, self.start(Thinking(origin=Origin(API, identity="absent"))))
+            self.place(slot, self.start(Thinking(origin=Origin(API, identity="absent"))))
         else:
             slot.pieces.append(value)
         return slot
 
     def _begin_call(self, slot: _Slot, used: JsonObject) -> None:
-        slot.fragment = {_CALL: {**used, "input": {}}}
-        parsed, _ = parse_content([slot.fragment], None)
+        fragment: JsonObject = {_CALL: {**used, "input": {}}}
+        slot.fragment = fragment
+        parsed, _ = parse_content([fragment], None)
         call = cast("ToolCall", parsed[0])
         if call.kind != "hosted":
             beside = Native(API, {_CALL: used}, intact=False)
             slot.call = self.named(msgspec.structs.replace(call, native=beside))
-            self._place(slot, self.start(slot.call))
+            self.place(slot, self.start(slot.call))
         given = used.get("input")
         if given not in (None, {}, ""):
-            self._grow_input(slot, written_out(given))
-
-    def _place(self, slot: _Slot, place: int) -> None:
-        slot.place = place
-        self._told.append(slot)
+            self.take_input(slot, written_out(given))
 
     def _grow(self, index: int | None, kind: str, value: Any) -> None:
         if kind == _TEXT:
@@ -196,7 +178,7 @@ class BedrockReader(Reader):
         elif kind == _CALL:
             text = (object_or_none(value) or {}).get("input")
             if text not in (None, ""):
-                self._grow_input(self._taking_input(index), written_out(text))
+                self.take_input(self._taking_input(index), written_out(text))
         elif kind == _THOUGHT:
             self._grow_thought(index, object_or_none(value) or {})
         elif kind == "citation":
@@ -218,84 +200,46 @@ class BedrockReader(Reader):
     def _speaking(self, index: int | None, kind: str) -> _Slot:
         """The open block of this kind that a delta goes on with. It begins here where nobody began it, as words do."""
         if index is None:
-            slot = next((slot for slot in reversed(self._open.values()) if slot.kind == kind), None)
+            slot = next((slot for slot in reversed(self.slots.values()) if slot.kind == kind), None)
         else:
-            slot = self._open.get((index, kind))
+            slot = self.slots.get((index, kind))
         if slot is None:
-            self._end_stopped()
+            self.end_stopped()
             slot = self._begin(index, kind, None)
         return slot
 
     def _taking_input(self, index: int | None) -> _Slot:
         """The open call that a delta goes on with. Input that could be any call's, or none's, is no reply's."""
-        slot = self._open.get((index, _CALL))
+        slot = self.slots.get((index, _CALL))
         if slot is not None:
             return slot
-        calls = [slot for slot in self._open.values() if slot.kind == _CALL]
-        if (index, _CALL) in self._ended or not calls or (index is not None and len(calls) > 1):
+        calls = [slot for slot in self.slots.values() if slot.kind == _CALL]
+        if (index, _CALL) in self.closed or not calls or (index is not None and len(calls) > 1):
             raise InputError("input for a call that was not begun or has ended", path="contentBlockIndex")
         return calls[-1]
 
-    def _grow_input(self, slot: _Slot, text: str) -> None:
-        if slot.call is not None:
-            slot.begun = True
-            self.input(slot.place, text)
-        else:
-            slot.pieces.append(text)
-
     def _stop(self, index: int | None) -> None:
         if index is None:
-            slots = [slot for slot in reversed(self._open.values()) if not slot.stopped][:1]
+            slots = [slot for slot in reversed(self.slots.values()) if not slot.stopped][:1]
         else:
-            slots = [slot for slot in self._open.values() if slot.key[0] == index]
+            slots = [slot for slot in self.slots.values() if slot.index == index]
         for slot in slots:
-            if slot.call is not None and not slot.begun:
-                # Whether it has no arguments, or was cut off before they came, the end of the reply tells.
-                slot.stopped = True
-            else:
-                self._end(slot)
+            self.stop_slot(slot)
 
     # ------------------------------------------------------------------------------------------------------------ ends
 
-    def _end_stopped(self) -> None:
-        for slot in [slot for slot in self._open.values() if slot.stopped]:
-            self._end(slot)
-
-    def _end_all(self, *, finished: bool) -> None:
-        full = string_or_none(self._around.get("stopReason")) in _FULL
-        for slot in list(self._open.values()):
-            last = slot is next(reversed(self._open.values()))
-            self._end(slot, ended=finished and not (full and last))
-
-    def _end(self, slot: _Slot, *, ended: bool = True) -> None:
-        del self._open[slot.key]
-        self._ended.add(slot.key)
-        broken = self._end_input(slot, ended=ended) if slot.kind == _CALL else False
-        if slot.kind != _CALL:
+    def block_of(self, slot: _Slot, *, ended: bool) -> Block | None:
+        if slot.kind == _CALL:
+            slot.fragment = {_CALL: {**slot.fragment[_CALL], "input": self.input_of(slot, ended=ended)}}
+        else:
             slot.fragment = self._fragment(slot)
         blocks, _ = parse_content([*self._server, slot.fragment], None)
         if len(blocks) == len(self._server):
-            return
+            return None
         block = blocks[-1]
-        if isinstance(block, ToolCall):
-            block = self.named(block) if slot.call is None else msgspec.structs.replace(block, id=slot.call.id)
-            if broken:
-                text = slot.fragment[_CALL]["input"]
-                block = msgspec.structs.replace(block, arguments=None, arguments_text=text, broken=True)
-            if block.kind == "hosted":
-                self._server.append(slot.fragment)
-        if slot.place < 0:
-            self._place(slot, self.whole(block))
-        else:
-            self.end(slot.place, cast("Text | Thinking | ToolCall", block))
-        self._blocks[slot.place] = block
-
-    def _end_input(self, slot: _Slot, *, ended: bool) -> bool:
-        """Puts the input into the fragment, and says whether it was cut off."""
-        text = "".join(slot.pieces) if slot.call is None else self.ended(slot.place)
-        written, broken = input_value(text, ended=ended)
-        slot.fragment = {_CALL: {**slot.fragment[_CALL], "input": written}}
-        return broken
+        if isinstance(block, ToolCall) and block.kind == "hosted":
+            self._server.append(slot.fragment)
+        return block
 
     def _fragment(self, slot: _Slot) -> JsonObject:
         """The block as it stands in an answer at once."""
@@ -314,16 +258,8 @@ class BedrockReader(Reader):
             case kind:
                 return {kind: grown(slot.pieces)}
 
-    def finish(self) -> Reply:
-        if self._at_once is not None:
-            return self._at_once
-        if not self._at_end() and self.failed is None:
-            self.failed = ENDED_EARLY
-        self._end_all(finished=self.failed is None)
-        message = {**self._role, "content": [slot.fragment for slot in self._told]}
-        reply = parse_reply({**self._around, "output": {"message": message}})
-        blocks = tuple(self._blocks[place] for place in range(self.blocks))
-        return self.concluded(msgspec.structs.replace(reply, blocks=blocks))
+    def reply_of(self, content: list[JsonObject]) -> Reply:
+        return parse_reply({**self._around, "output": {"message": {**self._role, "content": content}}})
 
 
 def _once(signature: list[str]) -> str:
