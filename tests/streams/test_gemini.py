@@ -515,15 +515,13 @@ PARTS = [
     for sample in samples()
     if sample.provider == "gemini" and "type" not in sample.payload and sample.case != "streamed arguments"
 ]
+assert len(PARTS) >= 19
 
 
 @pytest.mark.parametrize("sample", PARTS, ids=str)
 def test_parts_of_the_catalogue_there_and_back(sample: Any) -> None:
     body = gemini_reply(sample.payload, {"text": "Hi"})
-    try:
-        whole = WIRE.parse_reply(body)
-    except RemoteProtocolError:
-        pytest.skip("no part of a reply")
+    whole = WIRE.parse_reply(body)
     events, reply = read(WIRE, json.dumps(body).encode())
     assert content_of(reply) == content_of(whole)
     for some in (events, events_of(reply)):
