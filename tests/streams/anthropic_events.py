@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Reply
 from segue.wire.anthropic import ANTHROPIC
 
-from .reading import (
-    one_by_one,
-    read,
-    sse,
-    tell_each_block,
-)
+from .reading import however_cut, sse
 
 CITATION = {
     "type": "char_location",
@@ -109,17 +103,8 @@ def served(*payloads: Any, named: bool = True) -> bytes:
 
 def told(*payloads: Any) -> tuple[Any, Reply]:
     """What is read of a stream, which is the same however its bytes are cut; it keeps the rules of events."""
-    data = served(*payloads)
-    events, reply = read(ANTHROPIC, data)
-    tell_each_block(events, reply)
-    assert read(ANTHROPIC, one_by_one(data)) == (events, reply)
-    return events, reply
+    return however_cut(ANTHROPIC, served(*payloads))
 
 
 def spoken(*payloads: Any) -> Reply:
     return told(START, *payloads)[1]
-
-
-def only_call(reply: Reply) -> ToolCall:
-    (call,) = reply.calls
-    return call

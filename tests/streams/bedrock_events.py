@@ -5,17 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Reply
 from segue.wire.bedrock import BEDROCK
 from segue.wire.framing import event_message
 
-from .reading import (
-    one_by_one,
-    read,
-    taken,
-    tell_each_block,
-)
+from .reading import however_cut, read, taken
 
 START = {"messageStart": {"role": "assistant", "p": "abc"}}
 USAGE = {"inputTokens": 11, "outputTokens": 7, "totalTokens": 18}
@@ -91,10 +85,7 @@ def framed(*payloads: Any) -> bytes:
 
 def told(*payloads: Any) -> tuple[Any, Reply]:
     """What is read of a stream: the same whether it is framed, cut anywhere, or given as boto3 decodes it."""
-    data = framed(*payloads)
-    events, reply = read(BEDROCK, data)
-    tell_each_block(events, reply)
-    assert read(BEDROCK, one_by_one(data)) == (events, reply)
+    events, reply = however_cut(BEDROCK, framed(*payloads))
     assert taken(BEDROCK, payloads) == (events, reply)
     lines = "\n".join(json.dumps(payload) for payload in payloads).encode()
     assert read(BEDROCK, lines) == (events, reply)
@@ -103,8 +94,3 @@ def told(*payloads: Any) -> tuple[Any, Reply]:
 
 def spoken(*payloads: Any) -> Reply:
     return told(START, *payloads, META)[1]
-
-
-def only_call(reply: Reply) -> ToolCall:
-    (call,) = reply.calls
-    return call

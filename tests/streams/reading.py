@@ -90,6 +90,14 @@ def taken(wire: Wire, payloads: Iterable[Any]) -> tuple[list[Event], Reply]:
     return events, reply
 
 
+def however_cut(wire: Wire, data: bytes) -> tuple[list[Event], Reply]:
+    """Events and reply of a stream, told block by block, and the same where its bytes come one at a time."""
+    events, reply = read(wire, data)
+    tell_each_block(events, reply)
+    assert read(wire, one_by_one(data)) == (events, reply)
+    return events, reply
+
+
 def joined(found: tuple[list[Event], Reply]) -> tuple[list[Event], Reply]:
     """A reading in which deltas that follow one another are one: how many came at once is up to the bytes."""
     events: list[Event] = []
@@ -182,7 +190,18 @@ def tell_each_block(events: Sequence[Event], reply: Reply) -> None:
         assert not isinstance(first, ToolCall) or (isinstance(last, ToolCall) and first.origin == last.origin)
 
 
+def call_begun(event: Event) -> ToolCall:
+    assert isinstance(event, Start)
+    assert isinstance(event.block, ToolCall)
+    return event.block
+
+
 # -------------------------------------------------------------------------------------------------------------- replies
+
+
+def only_call(reply: Reply) -> ToolCall:
+    (call,) = reply.calls
+    return call
 
 
 def bare(reply: Reply) -> Reply:

@@ -16,7 +16,7 @@ from segue.errors import RemoteProtocolError
 from segue.wire.base import Wire
 from segue.wire.events import Event
 
-from .reading import TURN, read, sse
+from .reading import TURN, read, sse, tell_each_block
 from .writing import written
 
 ODD: list[Any] = [
@@ -31,6 +31,14 @@ def read_or_refuse(wire: Wire | str, data: bytes) -> tuple[list[Event], Reply] |
         return read(wire, data)
     except RemoteProtocolError:
         return None
+
+
+def read_and_write_or_refuse(wire: Wire, data: bytes) -> None:
+    """What is a stream of the API is told block by block, and can be written."""
+    found = read_or_refuse(wire, data)
+    if found is not None:
+        tell_each_block(*found)
+        written(wire, found[0])
 
 
 def refuse_random_bytes(wire: Wire) -> None:

@@ -39,7 +39,6 @@ from .anthropic_events import (
     begin_text,
     delta,
     end,
-    only_call,
     put,
     say,
     served,
@@ -49,14 +48,16 @@ from .anthropic_events import (
 )
 from .reading import (
     bare,
+    call_begun,
     joined,
+    only_call,
     read,
     splits,
     sse,
     taken,
     tell_each_block,
 )
-from .spoiling import mutants, read_or_refuse
+from .spoiling import mutants, read_and_write_or_refuse, read_or_refuse
 from .writing import written
 
 
@@ -90,14 +91,12 @@ def test_any_split_gives_the_same_events(pieces: list[bytes]) -> None:
 def test_a_call_is_known_by_its_canonical_id_from_the_first_moment() -> None:
     parser = ANTHROPIC.open_stream("turn-7")
     parser.feed(served(START, begin_call(0)))
-    start = parser.events()[-1]
-    assert isinstance(start, Start)
-    assert isinstance(start.block, ToolCall)
-    assert (start.block.name, start.block.kind) == ("read_file", "function")
-    assert start.block.origin.raw_id == "toolu_1"
+    begun = call_begun(parser.events()[-1])
+    assert (begun.name, begun.kind) == ("read_file", "function")
+    assert begun.origin.raw_id == "toolu_1"
     parser.feed(served(put(0, "{}"), stop(0), end("tool_use"), STOP))
-    assert only_call(parser.close()).id == start.block.id
-    assert only_call(read(ANTHROPIC, served(START, begin_call(0), stop(0), STOP))[1]).id == start.block.id
+    assert only_call(parser.close()).id == begun.id
+    assert only_call(read(ANTHROPIC, served(START, begin_call(0), stop(0), STOP))[1]).id == begun.id
 
 
 def test_words_are_told_as_they_come() -> None:
@@ -433,12 +432,7 @@ def test_half_a_character_in_each_of_two_deltas() -> None:
 
 @pytest.mark.parametrize("seed", range(400))
 def test_mutated_streams_give_a_value_or_a_remote_error(seed: int) -> None:
-    payloads = mutants(RECORDED, seed)
-
-    found = read_or_refuse(ANTHROPIC, sse(*payloads))
-    if found is not None:
-        tell_each_block(*found)
-        written(ANTHROPIC, found[0])
+    read_and_write_or_refuse(ANTHROPIC, sse(*mutants(RECORDED, seed)))
 
 
 @given(st.binary(max_size=200))

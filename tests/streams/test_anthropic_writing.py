@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from segue.canonical.blocks import Media, Opaque, Origin, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.blocks import Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Reply, Usage
 from segue.models import identify
 from segue.render.report import Report
@@ -28,7 +28,6 @@ from segue.wire.events import (
     InputDelta,
     Opened,
     Start,
-    TextDelta,
     events_of,
 )
 from segue.wire.idmap import IdMap
@@ -48,7 +47,6 @@ from .anthropic_events import (
     begin_text,
     delta,
     end,
-    only_call,
     put,
     say,
     served,
@@ -56,11 +54,25 @@ from .anthropic_events import (
     told,
 )
 from .reading import (
-    bare,
+    only_call,
     read,
-    tell_each_block,
 )
-from .writing import AT_ONCE, CALL, FREE, from_abroad, json_values, live, written
+from .writing import (
+    AT_ONCE,
+    CALL,
+    FREE,
+    FROM_OPENAI,
+    cut,
+    cut_off,
+    failing,
+    from_abroad,
+    growing,
+    json_values,
+    live,
+    same_as_at_once,
+    there_and_back,
+    written,
+)
 
 SAMPLES = Path(__file__).parent.parent / "catalog" / "samples" / "anthropic"
 
@@ -100,10 +112,8 @@ def contents(message: Any) -> list[dict[str, Any]]:
 def same_to_the_client(body: dict[str, Any], *, beta: bool = False) -> None:
     """A body in the wire's own stream: read back by segue it is the same reply, and by the vendor's client too."""
     reply = read(ANTHROPIC, json.dumps(body).encode())[1]
-    for step in (1, AT_ONCE):
-        data = written(ANTHROPIC, events_of(reply), step=step)
-        events, again = read(ANTHROPIC, data)
-        tell_each_block(events, again)
+    data, replies = there_and_back(ANTHROPIC, reply)
+    for again in replies:
         assert again == reply
     message = sdk(data, beta=beta)[-1]
     assert contents(message) == body["content"]
@@ -233,12 +243,7 @@ def test_a_reply_from_abroad() -> None:
 def test_what_a_client_cant_be_told_is_left_out_as_of_a_whole_reply() -> None:
     blocks = (
         Thinking("Hm.", origin=Origin("deepseek")),
-        Text(""),
-        ToolCall("web_search", {}, "hist_tool_2", kind="hosted", origin=Origin("openai")),
-        ToolResponse("hist_tool_2", "web_search", (Text("sky"),), hosted=True, origin=Origin("openai")),
-        Media("image", url="https://a.example/b.png"),
-        Opaque("melody", text="do re"),
-        CALL,
+        *FROM_OPENAI,
     )
     events = from_abroad(*blocks, finish="tool_calls")
     report = Report(target=ANTHROPIC.name)
@@ -288,10 +293,8 @@ def test_blocks_that_came_at_once_follow_one_another() -> None:
     ],
 )
 def test_arguments_are_an_object(call: ToolCall, pieces: list[str], expected: Any) -> None:
-    begun = msgspec.structs.replace(call, arguments={}, arguments_text=None)
-    told = [InputDelta(0, piece) for piece in pieces]
     report = Report(target=ANTHROPIC.name)
-    data = written(ANTHROPIC, [Opened(), Start(0, begun), *told, End(0, call), Finished("tool_calls")], report)
+    data = written(ANTHROPIC, growing(call, pieces), report)
     assert sdk(data)[-1].content[0].input == expected
     assert bool(report.of("argument")) is ("path" not in expected and expected != {})
 
@@ -299,10 +302,7 @@ def test_arguments_are_an_object(call: ToolCall, pieces: list[str], expected: An
 @pytest.mark.parametrize("pieces", [[], ['{"path": "a'], ['{"a": 1, "pa']])
 @pytest.mark.parametrize("finish", ["length", "tool_calls", "error"])
 def test_a_broken_call_ends_as_the_length_limit_leaves_it(pieces: list[str], finish: Any) -> None:
-    broken = msgspec.structs.replace(CALL, arguments=None, arguments_text="".join(pieces), broken=True)
-    begun = msgspec.structs.replace(CALL, arguments={})
-    told = [InputDelta(0, piece) for piece in pieces]
-    data = written(ANTHROPIC, [Opened(), Start(0, begun), *told, End(0, broken), Finished(finish)])
+    data = written(ANTHROPIC, growing(cut_off(pieces), pieces, finish))
     message = sdk(data)[-1]
     assert message.stop_reason == "max_tokens"
     assert read(ANTHROPIC, data)[1].calls[0].broken
@@ -318,8 +318,7 @@ def test_a_broken_call_ends_as_the_length_limit_leaves_it(pieces: list[str], fin
     ],
 )
 def test_a_failure_is_an_error_event_and_no_end(error: ApiError, kind: str) -> None:
-    events = [Opened(), Start(0, Text("")), TextDelta(0, "Hm."), End(0, Text("Hm.")), Failed(error)]
-    data = written(ANTHROPIC, events)
+    data = written(ANTHROPIC, failing(error))
     assert b"message_stop" not in data
     assert b"message_delta" not in data
     with pytest.raises(anthropic.APIStatusError) as caught:
@@ -353,26 +352,21 @@ blocks: Any = st.one_of(
 
 def in_pieces(body: dict[str, Any], chance: random.Random) -> list[Any]:
     """A body as its server would stream it, cut anywhere."""
-
-    def cut(said: str) -> list[str]:
-        pieces: list[str] = []
-        while said:
-            size = chance.randint(1, 4)
-            pieces, said = [*pieces, said[:size]], said[size:]
-        return pieces
-
     message = {**body, "content": [], "stop_reason": None, "usage": {"input_tokens": 11, "output_tokens": 1}}
     payloads: list[Any] = [{"type": "message_start", "message": message}]
     for index, block in enumerate(body["content"]):
         kind = block["type"]
         if kind == "tool_use":
             spaced = json.dumps(block["input"], ensure_ascii=chance.random() < 0.5)
-            payloads += [begin(index, **{**block, "input": {}}), *[put(index, piece) for piece in cut(spaced)]]
+            payloads += [begin(index, **{**block, "input": {}}), *[put(index, piece) for piece in cut(spaced, chance)]]
         elif kind == "text":
-            payloads += [begin(index, **{**block, "text": ""}), *[say(index, piece) for piece in cut(block["text"])]]
+            payloads += [
+                begin(index, **{**block, "text": ""}),
+                *[say(index, piece) for piece in cut(block["text"], chance)],
+            ]
         else:
             payloads.append(begin(index, type="thinking", thinking="", signature=""))
-            payloads += [delta(index, "thinking_delta", thinking=piece) for piece in cut(block["thinking"])]
+            payloads += [delta(index, "thinking_delta", thinking=piece) for piece in cut(block["thinking"], chance)]
             payloads.append(delta(index, "signature_delta", signature=block["signature"]))
         payloads.append(stop(index))
     return [*payloads, end(body["stop_reason"], **body["usage"]), STOP]
@@ -382,12 +376,7 @@ def in_pieces(body: dict[str, Any], chance: random.Random) -> list[Any]:
 @settings(max_examples=60, deadline=None)
 def test_any_reply_in_any_pieces(content: Sequence[Any], chance: random.Random) -> None:
     body = anthropic_reply(*content)
-    events, reply = read(ANTHROPIC, served(*in_pieces(body, chance)))
-    tell_each_block(events, reply)
-    at_once = ANTHROPIC.parse_reply(body)
-    assert bare(reply) == bare(at_once)
-    assert reply.native == at_once.native
-    assert read(ANTHROPIC, written(ANTHROPIC, events))[1] == reply
+    same_as_at_once(ANTHROPIC, served(*in_pieces(body, chance)), body)
 
 
 def test_another_model_goes_on() -> None:

@@ -42,7 +42,6 @@ from .bedrock_events import (
     delta,
     end,
     framed,
-    only_call,
     put,
     say,
     spoken,
@@ -52,13 +51,15 @@ from .bedrock_events import (
 )
 from .reading import (
     bare,
+    call_begun,
     joined,
+    only_call,
     read,
     splits,
     taken,
     tell_each_block,
 )
-from .spoiling import mutants, read_or_refuse
+from .spoiling import mutants, read_and_write_or_refuse, read_or_refuse
 from .writing import written
 
 
@@ -86,12 +87,10 @@ def test_any_split_gives_the_same_events(pieces: list[bytes]) -> None:
 def test_a_call_is_known_by_its_canonical_id_from_the_first_moment() -> None:
     parser = BEDROCK.open_stream("turn-7")
     parser.feed(framed(START, begin_call(0)))
-    start = parser.events()[-1]
-    assert isinstance(start, Start)
-    assert isinstance(start.block, ToolCall)
-    assert (start.block.name, start.block.origin.raw_id) == ("read_file", "tooluse_1")
+    begun = call_begun(parser.events()[-1])
+    assert (begun.name, begun.origin.raw_id) == ("read_file", "tooluse_1")
     parser.feed(framed(put(0, "{}"), stop(0), end("tool_use"), META))
-    assert only_call(parser.close()).id == start.block.id
+    assert only_call(parser.close()).id == begun.id
 
 
 def test_words_are_told_as_they_come() -> None:
@@ -341,11 +340,7 @@ def test_unknown_events_say_nothing() -> None:
 def test_mutated_streams_give_a_value_or_a_remote_error(seed: int) -> None:
     server = [begin_call(3, type="server_tool_use"), put(3, "{}"), stop(3), begin(4, image={"format": "png"})]
     payloads = mutants([*RECORDED[:-2], *server, delta(4, image={"source": {"bytes": PNG}}), *RECORDED[-2:]], seed)
-
-    found = read_or_refuse(BEDROCK, "\n".join(json.dumps(payload) for payload in payloads if payload).encode())
-    if found is not None:
-        tell_each_block(*found)
-        written(BEDROCK, found[0])
+    read_and_write_or_refuse(BEDROCK, "\n".join(json.dumps(payload) for payload in payloads if payload).encode())
 
 
 @given(st.binary(max_size=200))

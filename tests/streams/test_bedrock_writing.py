@@ -18,7 +18,7 @@ from botocore.exceptions import EventStreamError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from segue.canonical.blocks import Media, Opaque, Origin, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.blocks import Origin, Text, Thinking, ToolCall
 from segue.canonical.request import Reply, Usage
 from segue.render.report import Report
 from segue.wire.anthropic import ANTHROPIC
@@ -28,11 +28,9 @@ from segue.wire.events import (
     End,
     Failed,
     Finished,
-    InputDelta,
     Opened,
     Start,
     TextDelta,
-    events_of,
 )
 from tests.conversations.build import PNG, thought, tool_result, tool_use
 from tests.conversations.replies import bedrock_reply
@@ -59,9 +57,22 @@ from .reading import (
     bare,
     read,
     sse,
-    tell_each_block,
 )
-from .writing import AT_ONCE, CALL, FREE, from_abroad, json_values, live, written
+from .writing import (
+    CALL,
+    FREE,
+    FROM_OPENAI,
+    cut,
+    cut_off,
+    failing,
+    from_abroad,
+    growing,
+    json_values,
+    live,
+    same_as_at_once,
+    there_and_back,
+    written,
+)
 
 SAMPLES = Path(__file__).parent.parent / "catalog" / "samples" / "bedrock"
 
@@ -154,10 +165,8 @@ def with_values(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def same_to_the_client(body: dict[str, Any]) -> None:
     """A body in the wire's own stream: read back by segue it is the same reply, and by botocore too."""
     reply = read(BEDROCK, json.dumps(body).encode())[1]
-    for step in (1, AT_ONCE):
-        data = written(BEDROCK, events_of(reply), step=step)
-        events, again = read(BEDROCK, data)
-        tell_each_block(events, again)
+    data, replies = there_and_back(BEDROCK, reply)
+    for again in replies:
         assert (bare(again), again.native) == (bare(reply), reply.native)
     fired = sdk(data)
     assert with_values(put_together(fired)) == [as_streamed(block) for block in body["output"]["message"]["content"]]
@@ -267,12 +276,7 @@ def test_blank_words_wait_for_others() -> None:
 def test_what_a_client_cant_be_told_is_left_out_as_of_a_whole_reply() -> None:
     blocks = (
         Thinking("Hm.", "c2ln", origin=Origin("anthropic")),
-        Text(""),
-        ToolCall("web_search", {}, "hist_tool_2", kind="hosted", origin=Origin("openai")),
-        ToolResponse("hist_tool_2", "web_search", (Text("sky"),), hosted=True, origin=Origin("openai")),
-        Media("image", url="https://a.example/b.png"),
-        Opaque("melody", text="do re"),
-        CALL,
+        *FROM_OPENAI,
     )
     report = Report(target=BEDROCK.name)
     data = written(BEDROCK, from_abroad(*blocks, finish="tool_calls"), report)
@@ -294,17 +298,12 @@ def test_what_a_client_cant_be_told_is_left_out_as_of_a_whole_reply() -> None:
     ],
 )
 def test_arguments_are_an_object(call: ToolCall, pieces: list[str], expected: Any) -> None:
-    begun = msgspec.structs.replace(call, arguments={}, arguments_text=None)
-    told = [InputDelta(0, piece) for piece in pieces]
-    data = written(BEDROCK, [Opened(), Start(0, begun), *told, End(0, call), Finished("tool_calls")])
+    data = written(BEDROCK, growing(call, pieces))
     assert with_values(put_together(sdk(data)))[0]["toolUse"]["input"] == expected
 
 
 def test_a_broken_call_ends_as_the_length_limit_leaves_it() -> None:
-    broken = msgspec.structs.replace(CALL, arguments=None, arguments_text='{"pa', broken=True)
-    begun = msgspec.structs.replace(CALL, arguments={})
-    events = [Opened(), Start(0, begun), InputDelta(0, '{"pa'), End(0, broken), Finished("tool_calls")]
-    data = written(BEDROCK, events)
+    data = written(BEDROCK, growing(cut_off(['{"pa']), ['{"pa']))
     assert {"messageStop": {"stopReason": "max_tokens"}} in sdk(data)
     assert read(BEDROCK, data)[1].calls[0].broken
 
@@ -322,8 +321,7 @@ def test_a_broken_call_ends_as_the_length_limit_leaves_it() -> None:
     ],
 )
 def test_a_failure_is_an_exception_and_no_end(status: int, code: str) -> None:
-    events = [Opened(), Start(0, Text("")), TextDelta(0, "Hm."), End(0, Text("Hm.")), Failed(ApiError(status, "No."))]
-    data = written(BEDROCK, events)
+    data = written(BEDROCK, failing(ApiError(status, "No.")))
     assert b"messageStop" not in data
     with pytest.raises(EventStreamError) as caught:
         sdk(data)
@@ -341,24 +339,16 @@ blocks: Any = st.one_of(
 
 def in_pieces(body: dict[str, Any], chance: random.Random) -> list[Any]:
     """A body as the service would stream it, cut anywhere."""
-
-    def cut(said: str) -> list[str]:
-        pieces: list[str] = []
-        while said:
-            size = chance.randint(1, 4)
-            pieces, said = [*pieces, said[:size]], said[size:]
-        return pieces
-
     payloads: list[Any] = [START]
     for index, block in enumerate(body["output"]["message"]["content"]):
         match block:
             case {"toolUse": used}:
                 payloads.append(begin_call(index, used["toolUseId"], used["name"]))
-                payloads += [put(index, piece) for piece in cut(json.dumps(used["input"], ensure_ascii=False))]
+                payloads += [put(index, piece) for piece in cut(json.dumps(used["input"], ensure_ascii=False), chance)]
             case {"text": words}:
-                payloads += [say(index, piece) for piece in cut(words)]
+                payloads += [say(index, piece) for piece in cut(words, chance)]
             case {"reasoningContent": {"reasoningText": thinking}}:
-                payloads += [think(index, text=piece) for piece in cut(thinking["text"])]
+                payloads += [think(index, text=piece) for piece in cut(thinking["text"], chance)]
                 payloads.append(think(index, signature=thinking["signature"]))
             case _:
                 raise AssertionError(block)
@@ -370,12 +360,7 @@ def in_pieces(body: dict[str, Any], chance: random.Random) -> list[Any]:
 @settings(max_examples=60, deadline=None)
 def test_any_reply_in_any_pieces(content: Sequence[Any], chance: random.Random) -> None:
     body = bedrock_reply(*content)
-    events, reply = read(BEDROCK, framed(*in_pieces(body, chance)))
-    tell_each_block(events, reply)
-    at_once = BEDROCK.parse_reply(body)
-    assert bare(reply) == bare(at_once)
-    assert reply.native == at_once.native
-    assert read(BEDROCK, written(BEDROCK, events))[1] == reply
+    same_as_at_once(BEDROCK, framed(*in_pieces(body, chance)), body)
 
 
 TRACE = {"guardrail": {"inputAssessment": {"g1": {"topicPolicy": {"topics": []}}}, "actionReason": "blocked"}}

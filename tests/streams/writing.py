@@ -2,26 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import random
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import msgspec
 from hypothesis import strategies as st
 
-from segue.canonical.blocks import Origin, ToolCall
+from segue.canonical.blocks import Block, Media, Opaque, Origin, Text, ToolCall, ToolResponse
 from segue.canonical.request import Reply, Usage
 from segue.models import identify
 from segue.render.report import Report
-from segue.wire.base import Projection, Wire
-from segue.wire.events import Event, InputDelta, Start, TextDelta, ThinkingDelta, Whole, events_of
+from segue.wire.base import ApiError, Projection, Wire
+from segue.wire.events import (
+    End,
+    Event,
+    Failed,
+    Finished,
+    InputDelta,
+    Opened,
+    Start,
+    TextDelta,
+    ThinkingDelta,
+    Whole,
+    events_of,
+)
 from segue.wire.idmap import IdMap
 from segue.wire.names import ANY_NAME, NameMap
 from segue.wire.registry import WIRES
 
-from .reading import TURN, Body
+from .reading import TURN, Body, bare, read, tell_each_block
 
 AT_ONCE = 1_000_000
 CALL = ToolCall("read_file", {"path": "a"}, "hist_tool_1", origin=Origin("openai", raw_id="call_1"))
 FREE = ToolCall("patch", 'a "quoted"\nline', "hist_tool_1", kind="custom", origin=Origin("openai"))
+# What the clients of other APIs can't be told, but for the call.
+FROM_OPENAI: tuple[Block, ...] = (
+    Text(""),
+    ToolCall("web_search", {}, "hist_tool_2", kind="hosted", origin=Origin("openai")),
+    ToolResponse("hist_tool_2", "web_search", (Text("sky"),), hosted=True, origin=Origin("openai")),
+    Media("image", url="https://a.example/b.png"),
+    Opaque("melody", text="do re"),
+    CALL,
+)
 
 json_values: Any = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8),
@@ -33,6 +56,32 @@ json_values: Any = st.recursive(
 def from_abroad(*blocks: Any, finish: Any = "stop", **said: Any) -> list[Event]:
     """A reply of an API that is at home nowhere here."""
     return events_of(Reply(blocks, finish, Usage(11, 7, 4), "chatcmpl-1", "gpt-4.1", **said))
+
+
+def growing(call: ToolCall, pieces: Sequence[str], finish: Any = "tool_calls") -> list[Event]:
+    """A reply of one call, its arguments in these pieces."""
+    begun = msgspec.structs.replace(call, arguments={}, arguments_text=None, broken=False)
+    told = [InputDelta(0, piece) for piece in pieces]
+    return [Opened(), Start(0, begun), *told, End(0, call), Finished(finish)]
+
+
+def cut_off(pieces: Sequence[str]) -> ToolCall:
+    """A call of whose arguments no more came."""
+    return msgspec.structs.replace(CALL, arguments=None, arguments_text="".join(pieces), broken=True)
+
+
+def failing(error: ApiError) -> list[Event]:
+    """A few words, and then an error."""
+    return [Opened(), Start(0, Text("")), TextDelta(0, "Hm."), End(0, Text("Hm.")), Failed(error)]
+
+
+def cut(said: str, chance: random.Random) -> list[str]:
+    """A text in pieces of a few characters."""
+    pieces: list[str] = []
+    while said:
+        size = chance.randint(1, 4)
+        pieces, said = [*pieces, said[:size]], said[size:]
+    return pieces
 
 
 def written(
@@ -79,6 +128,25 @@ def live(source: Wire, target: Wire, data: bytes) -> bytes:
     parser.close()
     pass_on()
     return b"".join(out)
+
+
+def there_and_back(wire: Wire, reply: Reply) -> tuple[bytes, list[Reply]]:
+    """The wire's own stream of a reply, and what is read of it; also where it is written event by event."""
+    streams = [written(wire, events_of(reply), step=step) for step in (1, AT_ONCE)]
+    found = [read(wire, data) for data in streams]
+    for events, again in found:
+        tell_each_block(events, again)
+    return streams[-1], [again for _, again in found]
+
+
+def same_as_at_once(wire: Wire, data: bytes, body: Body) -> None:
+    """A stream is the reply that this body is, and written again it is the same."""
+    events, reply = read(wire, data)
+    tell_each_block(events, reply)
+    at_once = wire.parse_reply(body)
+    assert bare(reply) == bare(at_once)
+    assert reply.native == at_once.native
+    assert read(wire, written(wire, events))[1] == reply
 
 
 def at_once(wire: Wire, reply: Reply) -> Body:
