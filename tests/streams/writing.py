@@ -88,12 +88,18 @@ def written(
     wire: Wire | str, events: Iterable[Event], report: Report | None = None, *, step: int = 1, ids: str = "auto"
 ) -> bytes:
     """What the wire's renderer makes of the events, given so many at a time. `wire` may be its name."""
+    return b"".join(written_in_steps(wire, events, report, step=step, ids=ids))
+
+
+def written_in_steps(
+    wire: Wire | str, events: Iterable[Event], report: Report | None = None, *, step: int = 1, ids: str = "auto"
+) -> list[bytes]:
     wire = WIRES[wire] if isinstance(wire, str) else wire
     told = list(events)
     projection = _projection(wire, report, ids)
     _name_calls(projection.ids, told)
     renderer = wire.stream_renderer(projection, "a-model", None)
-    return b"".join(renderer.render(told[at : at + step]) for at in range(0, len(told), step))
+    return [renderer.render(told[at : at + step]) for at in range(0, len(told), step)]
 
 
 def streamed(api: str, reply: Reply, size: int = 7) -> bytes:

@@ -61,10 +61,13 @@ class Frames:
         return begun + self._framing.close() if self._framing is not None else begun
 
     def _begun(self, *, ended: bool) -> list[Frame]:
-        body = _behind_headers(self._head, ended=ended)
-        if body is None:
+        behind = _behind_headers(self._head, ended=ended)
+        if behind is None:
             return []
-        body = body.removeprefix(_BOM).lstrip(b" \t\r\n")
+        body = behind.removeprefix(_BOM).lstrip(b" \t\r\n")
+        if not body and behind:
+            # Blank lines keep the connection open, and are as good as one.
+            self._head = b"\n"
         if not body or (not ended and (_BOM.startswith(body) or _HEAD.startswith(body))):
             return []
         self._framing = _JsonValues() if body[:1] in b"{[" else _EventStream() if body[0] == 0 else _ServerSent()
@@ -87,6 +90,10 @@ def _behind_headers(data: bytes, *, ended: bool) -> bytes | None:
 # -------------------------------------------------------------------------------------------------- server-sent events
 
 
+_SAYS_NOTHING = b":\n"
+_COMMENTS = re.compile(rb"(?:(?::[^\n]*+)?+\n)*+")
+
+
 class _ServerSent:
     """Lines end with LF, CR or both; an event ends with an empty line, or with the stream."""
 
@@ -107,11 +114,19 @@ class _ServerSent:
         ends = b"\n\n" in data or (data[0] == _LF and bool(self._pieces) and self._pieces[-1][-1] == _LF)
         self._pieces.append(data)
         if not ends:
+            if self._pieces[0][0] in _SAYS_NOTHING and b"\n" in data:
+                self._drop_comments()
             return []
         buffer = b"".join(self._pieces)
         end = buffer.rfind(b"\n\n")
         self._pieces = [buffer[end + 2 :]] if end + 2 < len(buffer) else []
         return self._frames(buffer[: end + 1])
+
+    def _drop_comments(self) -> None:
+        """Lines before an event that keep the connection open, and are not its beginning."""
+        held = b"".join(self._pieces)
+        rest = _COMMENTS.sub(b"", held, count=1)
+        self._pieces = [rest] if rest else []
 
     def held(self) -> bytes | None:
         if not self._pieces:

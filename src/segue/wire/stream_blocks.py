@@ -26,7 +26,7 @@ from segue.wire.events import (
     UsageTold,
     Whole,
 )
-from segue.wire.stream_pieces import InputPieces
+from segue.wire.stream_pieces import GrowingText, InputPieces
 from segue.wire.stream_renderer import InOrder, StreamRenderer
 
 __all__ = ["BlockRenderer"]
@@ -43,7 +43,7 @@ class BlockRenderer(StreamRenderer):
         self._order = InOrder()
         self._begun: Text | Thinking | ToolCall | None = None
         self._writing = False
-        self._held: list[str] = []
+        self._held = GrowingText()
         self._pieces: InputPieces | None = None
         self.index = 0
         self.home = False
@@ -145,7 +145,7 @@ class BlockRenderer(StreamRenderer):
                 return b""
 
     def _start(self, block: Text | Thinking | ToolCall) -> bytes:
-        self._begun, self._writing, self._held = block, False, []
+        self._begun, self._writing, self._held = block, False, GrowingText()
         if not isinstance(block, ToolCall):
             return b""
         self._pieces = InputPieces(block)
@@ -159,7 +159,7 @@ class BlockRenderer(StreamRenderer):
         if not isinstance(self._begun, Text):
             return b""
         self._writing = True
-        words = "".join(self._held)
+        words = self._held.text()
         begun = self.begin_text(self._begun)
         return begun + self.delta(words) if words else begun
 

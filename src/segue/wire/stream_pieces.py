@@ -10,13 +10,40 @@ from segue.canonical.jsontext import parse_argument_text, plain, write_text
 from segue.render.report import Report
 from segue.wire.tools import FREE_TEXT, render_arguments_object
 
-__all__ = ["PLACEHOLDERS", "InputPieces", "grown", "input_value", "written_out"]
+__all__ = ["PLACEHOLDERS", "GrowingText", "InputPieces", "grown", "input_value", "written_out"]
 
 PLACEHOLDERS = frozenset({"{}", "null"})
 """What some servers say before the real arguments come."""
 
 # Below, what comes later replaces what came before.
 _DEEPEST = 32
+_MANY = 128
+
+
+class GrowingText:
+    """A text in pieces. Small ones take ten times the room of what they say, so there are never many of them."""
+
+    __slots__ = ("_joined", "_pieces")
+
+    def __init__(self, text: str = "") -> None:
+        self._joined = [text] if text else []
+        self._pieces: list[str] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._joined or self._pieces)
+
+    def append(self, text: str) -> None:
+        self._pieces.append(text)
+        if len(self._pieces) >= _MANY:
+            self._joined.append("".join(self._pieces))
+            self._pieces.clear()
+
+    def text(self) -> str:
+        if self._pieces or len(self._joined) > 1:
+            text = "".join((*self._joined, *self._pieces))
+            self._joined = [text] if text else []
+            self._pieces.clear()
+        return self._joined[0] if self._joined else ""
 
 
 def grown(pieces: Sequence[Any], depth: int = 0) -> Any:

@@ -27,6 +27,7 @@ from segue.wire.events import (
     events_of,
     events_of_block,
 )
+from segue.wire.stream_pieces import GrowingText
 
 __all__ = ["ENDED_EARLY", "Reader", "mended", "with_calls_told"]
 
@@ -54,7 +55,7 @@ class Reader(ABC):
         self.blocks = 0
         self._calls = 0
         self._ids: set[str] = set()
-        self._pieces: dict[int, list[str]] = {}
+        self._pieces: dict[int, GrowingText] = {}
         self._half: dict[int, tuple[str, type[TextDelta | ThinkingDelta | InputDelta]]] = {}
         self.halves = False
         self.alike: Alike | None = None
@@ -85,7 +86,7 @@ class Reader(ABC):
 
     def start(self, block: Text | Thinking | ToolCall) -> int:
         index, self.blocks = self.blocks, self.blocks + 1
-        self._pieces[index] = []
+        self._pieces[index] = GrowingText()
         self.events.append(Start(index, block))
         return index
 
@@ -109,10 +110,7 @@ class Reader(ABC):
 
     def said(self, index: int) -> str:
         """All that was told of an open block."""
-        pieces = self._pieces[index]
-        if len(pieces) > 1:
-            pieces[:] = ["".join(pieces)]
-        return pieces[0] if pieces else ""
+        return self._pieces[index].text()
 
     def ended(self, index: int) -> str:
         """All that was told of a block at its end: half a character without its other half is told as none."""

@@ -16,7 +16,7 @@ from segue.canonical.blocks import Origin, ToolCall
 from segue.canonical.ids import raw_id_or_none
 from segue.canonical.jsontext import parse_argument_text, plain
 from segue.wire.fields import JsonObject, object_or_none
-from segue.wire.stream_pieces import PLACEHOLDERS, written_out
+from segue.wire.stream_pieces import PLACEHOLDERS, GrowingText, written_out
 from segue.wire.stream_reader import Reader, mended
 
 __all__ = ["CallDeltas"]
@@ -27,7 +27,7 @@ _KNOWN = frozenset({"index", "id", "type", "function", "custom"})
 
 
 class _Slot:
-    """A call that is being told. `text` is what of its arguments was told on, `held` what was not yet."""
+    """A call that is being told. `told` is what of its arguments was told on, `held` what was not yet."""
 
     __slots__ = (
         "call",
@@ -41,7 +41,7 @@ class _Slot:
         "name",
         "place",
         "raw_id",
-        "text",
+        "told",
     )
 
     def __init__(self, index: int | None, *, legacy: bool = False) -> None:
@@ -52,14 +52,14 @@ class _Slot:
         self.kind: object = None
         self.custom = False
         self.extra: JsonObject = {}
-        self.text: list[str] = []
+        self.told = GrowingText()
         self.held = ""
         self.place: int | None = None
         self.call: ToolCall | None = None
         self.ended = False
 
     def arguments(self) -> str:
-        return "".join([*self.text, self.held])
+        return self.told.text() + self.held
 
     def is_whole(self) -> bool:
         """Whether nothing can be added to the arguments."""
@@ -110,7 +110,7 @@ class CallDeltas:
             if slot is None and not (name or text or raw_id or custom):
                 return
             slot = self._opened(index)
-        elif raw_id is not None and raw_id == slot.raw_id and name == slot.name and slot.text:
+        elif raw_id is not None and raw_id == slot.raw_id and name == slot.name and slot.told:
             # Told again from the beginning: what is new in it is what counts.
             so_far = slot.arguments()
             text = text[len(so_far) :] if text.startswith(so_far) and (text == so_far or _is_whole(text)) else text
@@ -125,7 +125,7 @@ class CallDeltas:
         """More arguments of a call that is being told."""
         if slot.place is not None and text:
             self._reader.input(slot.place, text)
-            slot.text.append(text)
+            slot.told.append(text)
 
     def _known(self, index: int | None, raw_id: str | None, name: str) -> _Slot | None:
         """The call that a delta goes on with, as far as numbers and ids can tell."""
@@ -183,7 +183,7 @@ class CallDeltas:
         self._start(slot)
         if slot.place is not None and slot.held:
             self._reader.input(slot.place, slot.held)
-            slot.text.append(slot.held)
+            slot.told.append(slot.held)
             slot.held = ""
 
     def _end(self, slot: _Slot, *, ended: bool) -> None:
@@ -192,7 +192,8 @@ class CallDeltas:
         if slot.call is None or slot.place is None:
             return
         # Where halves of characters met, what was told is what counts.
-        slot.text = [text := self._reader.ended(slot.place)]
+        text = self._reader.ended(slot.place)
+        slot.told = GrowingText(text)
         call = slot.call
         arguments, exact = (text, None) if slot.custom else parse_argument_text(text)
         slot.call = ToolCall(

@@ -15,6 +15,9 @@ from segue.wire.openai_responses.stream_parts import GrowingItem
 
 __all__ = ["KnownItems"]
 
+# So many ids are remembered of those that deltas name an item by; who gives it another one in each also numbers it.
+_IDS = 8
+
 
 class KnownItems:
     def __init__(self) -> None:
@@ -42,8 +45,9 @@ class KnownItems:
                 self._by_index[known.index] = known
         if known.kind is None:
             known.kind = kind
-        if isinstance(item_id, str) and item_id:
-            self._by_id.setdefault(item_id, known)
+        if isinstance(item_id, str) and item_id and known.ids < _IDS and item_id not in self._by_id:
+            self._by_id[item_id] = known
+            known.ids += 1
         return known
 
     def state_of(self, item: JsonObject, index: object) -> GrowingItem:
@@ -53,7 +57,10 @@ class KnownItems:
         call_id = raw_id_or_none(item.get("call_id"))
         if known is not None and call_id and raw_id_or_none(known.fragment.get("call_id")) not in (None, call_id):
             return self.anew(kind, index, item_id)
-        return self.meant(item_id, index, kind)
+        known = self.meant(item_id, index, kind)
+        if isinstance(item_id, str) and item_id:
+            self._by_id.setdefault(item_id, known)
+        return known
 
     def anew(self, kind: str | None, index: object, item_id: object) -> GrowingItem:
         place = integer_or_none(index)

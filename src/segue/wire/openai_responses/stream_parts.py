@@ -6,6 +6,7 @@ import msgspec
 
 from segue.canonical.blocks import ToolCall
 from segue.wire.fields import JsonObject, string_or_none
+from segue.wire.stream_pieces import GrowingText
 from segue.wire.stream_reader import mended
 
 __all__ = ["INPUTS", "Family", "GrowingItem", "GrowingPart"]
@@ -32,14 +33,15 @@ class GrowingPart:
     def __init__(self, family: Family) -> None:
         self.family = family
         self.fragment: JsonObject = {}
-        self.pieces: list[str] = []
+        self.pieces = GrowingText()
         self.annotations: list[object] = []
         self.logprobs: list[object] = []
         self.place: int | None = None
         self.closed = False
 
     def text(self) -> str:
-        return _joined(self.pieces)
+        self.pieces = GrowingText(mended(self.pieces.text()))
+        return self.pieces.text()
 
     def whole(self) -> JsonObject:
         """The part as it would stand in an answer at once."""
@@ -55,13 +57,14 @@ class GrowingPart:
 
 
 class GrowingItem:
-    """An item. `pieces` is the text of its input; `calls` are those in it, as they were told."""
+    """An item. `pieces` is the text of its input; `calls` are those in it, as they were told; `ids` counts its ids."""
 
     __slots__ = (
         "call",
         "calls",
         "ended",
         "fragment",
+        "ids",
         "index",
         "input_done",
         "kind",
@@ -74,16 +77,18 @@ class GrowingItem:
     def __init__(self, kind: str | None, index: int | None) -> None:
         self.kind = kind
         self.index = index
+        self.ids = 0
         self.fragment: JsonObject = {}
         self.parts: dict[tuple[str, int], GrowingPart] = {}
-        self.pieces: list[str] = []
+        self.pieces = GrowingText()
         self.place: int | None = None
         self.call: ToolCall | None = None
         self.calls: list[ToolCall] = []
         self.input_done = self.ended = self.torn = False
 
     def input(self) -> str:
-        return _joined(self.pieces)
+        self.pieces = GrowingText(mended(self.pieces.text()))
+        return self.pieces.text()
 
     def whole(self) -> JsonObject:
         """The item as it would stand in an answer at once, as far as it is known."""
@@ -100,9 +105,3 @@ class GrowingItem:
         if self.kind == "code_interpreter_call" and self.pieces:
             made["code"] = self.input()
         return made
-
-
-def _joined(pieces: list[str]) -> str:
-    text = mended("".join(pieces))
-    pieces[:] = [text] if text else []
-    return text

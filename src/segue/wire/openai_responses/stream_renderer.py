@@ -50,6 +50,7 @@ from segue.wire.openai_responses.stream_whole import (
     unfinished,
 )
 from segue.wire.openai_responses.stream_writer import OpenItem, ResponseWriter
+from segue.wire.stream_pieces import GrowingText
 from segue.wire.stream_renderer import InOrder, StreamRenderer
 
 __all__ = ["ResponsesRenderer"]
@@ -68,7 +69,7 @@ class ResponsesRenderer(StreamRenderer):
         self._home = False
         self._message: OpenItem | None = None
         self._open: dict[int, OpenItem] = {}
-        self._inputs: dict[int, list[str]] = {}
+        self._inputs: dict[int, GrowingText] = {}
         self._thinking: dict[int, Thinking] = {}
         self._usage: Usage | None = None
 
@@ -163,7 +164,7 @@ class ResponsesRenderer(StreamRenderer):
         elif index in self._open:
             begun = self._open.pop(index)
             if isinstance(block, ToolCall):
-                yield from self._end_call(begun, block, "".join(self._inputs.pop(index)))
+                yield from self._end_call(begun, block, self._inputs.pop(index).text())
             else:
                 yield from self._end_thinking(begun, block)
         elif isinstance(block, ToolCall) or self._home:
@@ -270,7 +271,7 @@ class ResponsesRenderer(StreamRenderer):
             item["status"] = "in_progress"
         begun = self._open[index] = OpenItem(item["id"], item)
         yield self._writer.add(begun)
-        self._inputs[index] = []
+        self._inputs[index] = GrowingText()
         at: JsonObject = {"item_id": item["id"], "output_index": begun.index}
         self._writer.grow(index, f"{name}.delta", at)
 

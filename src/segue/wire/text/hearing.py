@@ -29,6 +29,7 @@ from segue.wire.events import (
     events_of,
 )
 from segue.wire.fields import object_or_none
+from segue.wire.stream_pieces import GrowingText
 from segue.wire.text.base import Found, Lost, Piece, TextFormat
 from segue.wire.text.ends import EndTokens
 from segue.wire.text.scan import CallScanner, pieces_of
@@ -130,11 +131,11 @@ class Hearing:
         self._scanner: CallScanner | None = None
         self._ends = EndTokens(form.ends if form is not None else ())
         self._refusals: set[int] = set()
-        self._open: tuple[_Kind, int, list[str]] | None = None
+        self._open: tuple[_Kind, int, GrowingText] | None = None
         self._numbers: dict[int, int] = {}
         self._next = 0
         self._model: str | None = None
-        self._thoughts: list[str] = []
+        self._thoughts = GrowingText()
         self._said = False
         self._space = ""
         self._moved = False
@@ -229,7 +230,7 @@ class Hearing:
         if self._open is not None and self._open[0] is not kind:
             self._end_open(out)
         if self._open is None:
-            self._open = (kind, self._numbered(), [])
+            self._open = (kind, self._numbered(), GrowingText())
             self._awaited = False
             out.append(Start(self._open[1], kind()) if kind is Thinking else Start(self._open[1], Text("")))
         _, number, said = self._open
@@ -241,7 +242,7 @@ class Hearing:
         if self._open is not None:
             kind, number, said = self._open
             self._open = None
-            out.append(End(number, kind("".join(said))))
+            out.append(End(number, kind(said.text())))
 
     def _tell(self, pieces: Iterable[Piece], out: list[Event]) -> None:
         for piece in pieces:
@@ -319,7 +320,7 @@ class Hearing:
         """A model that never came to speak, and whose reasoning ends on calls, meant them."""
         if self._form is None or self._said or self._calls or not self._thoughts:
             return
-        pieces = pieces_of("".join(self._thoughts), self._form, self._declared)
+        pieces = pieces_of(self._thoughts.text(), self._form, self._declared)
         while pieces and isinstance(last := pieces[-1], str) and last.isspace():
             pieces.pop()
         meant: list[Found] = []
