@@ -285,7 +285,6 @@ _RULES: dict[str, Word] = {
     "OAI-RESP-03": _item_id,
     "OAI-RESP-04": _unanswered,
     "OAI-RESP-05": _unasked,
-    "OAI-RESP-06": _unanswered,
     "OAI-RESP-07": _unfollowed,
     "OAI-RESP-08": _without_reasoning,
     "OAI-RESP-09": _without_reasoning,

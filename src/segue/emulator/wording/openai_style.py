@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from segue.conformance.rule import Violation
+from segue.conformance.values import is_list, is_object
 from segue.emulator.wording.fault import Fault, Word
 from segue.wire.base import ApiError
 
@@ -125,7 +126,7 @@ def is_missing(fault: Fault) -> bool:
     """Whether nothing stands at the place at all; null is something."""
     *before, last = fault.steps or ("",)
     holder = fault.at(*before)
-    return not isinstance(holder, Mapping) or last not in holder
+    return not is_object(holder) or last not in holder
 
 
 def _amiss_above(fault: Fault) -> tuple[str, object, bool] | None:
@@ -135,7 +136,7 @@ def _amiss_above(fault: Fault) -> tuple[str, object, bool] | None:
         if isinstance(steps[depth], int):
             continue
         above = _at(fault, _joined(steps[:depth]))
-        if not isinstance(above.value, Mapping):
+        if not is_object(above.value):
             return above.path, above.value, isinstance(steps[depth - 1], str) and is_missing(above)
     return None
 
@@ -176,7 +177,7 @@ def schema_error(fault: Fault, want: Want) -> ApiError:
 
 def _out_of_bounds(path: str, value: Any, want: Want) -> ApiError:
     noun, code = ("a string", "string") if isinstance(value, str) else ("an array", "array")
-    size = len(value) if isinstance(value, str | list | tuple | Mapping) else 0
+    size = len(value) if isinstance(value, str) or is_list(value) or is_object(value) else 0
     if want.least and not size:
         told = f"empty {code}. Expected {noun} with minimum length {want.least}, but got an empty {code} instead."
         return ApiError(400, f"Invalid '{path}': {told}", code=f"empty_{code}", param=path)
@@ -217,16 +218,16 @@ def index_of(fault: Fault) -> int:
 
 def message_of(fault: Fault) -> Mapping[str, Any]:
     message = fault.at(fault.steps[0] if fault.steps else "", index_of(fault))
-    return message if isinstance(message, Mapping) else {}
+    return message if is_object(message) else {}
 
 
 def _messages(fault: Fault) -> Sequence[Any]:
     messages = fault.at("messages")
-    return messages if isinstance(messages, list | tuple) else ()
+    return messages if is_list(messages) else ()
 
 
 def found_in(value: object, key: str) -> Any:
-    return value.get(key) if isinstance(value, Mapping) else None
+    return value.get(key) if is_object(value) else None
 
 
 def _opener(fault: Fault) -> int:
@@ -261,6 +262,6 @@ def call_ids_wanting(fault: Fault) -> str:
     else:
         calls = found_in(fault.at("messages", _opener(fault)), "tool_calls")
         answered = [found_in(result, "tool_call_id") for result in _run(fault)]
-        ids = [found_in(call, "id") for call in (calls if isinstance(calls, list | tuple) else ())]
+        ids = [found_in(call, "id") for call in (calls if is_list(calls) else ())]
         ids = [name for name in ids if name not in answered]
     return ", ".join(said(name) for name in ids)
