@@ -34,6 +34,7 @@ __all__ = [
     "said",
     "schema_error",
     "shown",
+    "steps_of",
     "unknown_parameter",
     "wanted",
 ]
