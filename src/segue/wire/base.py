@@ -48,6 +48,8 @@ class ApiError:
     kind: str = "invalid_request_error"
     code: str | None = None
     param: str | None = None
+    details: tuple[JsonObject, ...] = ()
+    """What was found, one by one and in the provider's own form, where it lists that."""
 
 
 @dataclass(frozen=True)

@@ -256,7 +256,13 @@ def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
         kind=string_or_none(said.get("type")) or usual,
         code=None if code is None else str(code),
         param=None if param is None else str(param),
+        details=_details(said.get("details")),
     )
+
+
+def _details(found: object) -> tuple[JsonObject, ...]:
+    listed = cast("list[object]", found) if isinstance(found, list) else []
+    return tuple(detail for detail in map(object_or_none, listed) if detail is not None)
 
 
 def _sentence(message: object) -> str:

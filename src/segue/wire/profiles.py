@@ -16,7 +16,7 @@ from segue.models import Model
 from segue.render.demands import Demands
 from segue.wire.base import Wire
 from segue.wire.idmap import IdScheme, kimi_scheme, mistral_scheme
-from segue.wire.openai_chat import OPENAI_DIALECT, make_wire
+from segue.wire.openai_chat import OPENAI_DIALECT, errors, make_wire
 from segue.wire.schema import rules as schema_rules
 
 __all__ = ["PROFILES", "Profile", "profiled"]
@@ -130,22 +130,40 @@ def _keys_of_messages(words: str) -> Mapping[str, frozenset[str]]:
 PROFILES: Mapping[str, Profile] = {
     # COMP-01, COMP-02; `name` is documented to be refused.
     "groq": Profile(
-        {"known_keys": _keys_of_messages("role content tool_calls tool_call_id reasoning")},
+        {
+            "known_keys": _keys_of_messages("role content tool_calls tool_call_id reasoning"),
+            "render_error": errors.render_bare_error,
+        },
         by_model=_where_models_reason,
     ),
     # COMP-04
-    "cerebras": Profile({"known_keys": _keys_of_messages("role content name tool_calls tool_call_id reasoning")}),
+    "cerebras": Profile(
+        {
+            "known_keys": _keys_of_messages("role content name tool_calls tool_call_id reasoning"),
+            "render_error": errors.render_cerebras_error,
+        }
+    ),
     # COMP-05
-    "xai": Profile({"empty_content": ""}),
+    "xai": Profile({"empty_content": "", "render_error": errors.render_xai_error}),
     # COMP-09, COMP-10
-    "minimax": Profile({"arguments": "json", "parameters_wanted": True, "schemas": schema_rules.MISTRAL}),
+    "minimax": Profile(
+        {
+            "arguments": "json",
+            "parameters_wanted": True,
+            "schemas": schema_rules.MISTRAL,
+            "render_error": errors.render_minimax_error,
+        }
+    ),
     # COMP-11
-    "z.ai": Profile({}, {"unique_ids": "conversation", "first": "human", "human_wanted": True}),
+    "z.ai": Profile(
+        {"render_error": errors.render_coded_error},
+        {"unique_ids": "conversation", "first": "human", "human_wanted": True},
+    ),
     # COMP-12: the object itself is wanted by its own `/api/chat`; `/v1` takes a string that holds one.
     "ollama": Profile({"arguments": "object"}, _TEMPLATES, ids=_ids_of_family),
     # COMP-14, COMP-15
     "vllm": Profile(
-        {"arguments": "json", "option_keys": _TOP_K},
+        {"arguments": "json", "option_keys": _TOP_K, "render_error": errors.render_numbered_error},
         _TEMPLATES,
         by_model=_as_templates_have_it,
         ids=_ids_of_family,
@@ -158,6 +176,7 @@ PROFILES: Mapping[str, Profile] = {
             "option_keys": _TOP_K,
             "empty_content": "",
             "reasoning_key": "reasoning_content",
+            "render_error": errors.render_numbered_error,
         },
         {**_TEMPLATES, "ending": "prefill", "prefill_while_reasoning": False},
         by_model=_as_templates_have_it,
@@ -165,7 +184,13 @@ PROFILES: Mapping[str, Profile] = {
     ),
     # COMP-21
     "openrouter": Profile(
-        {"developer": True, "media": _MEDIA, "sealed_reasoning": True, "option_keys": _TOP_K},
+        {
+            "developer": True,
+            "media": _MEDIA,
+            "sealed_reasoning": True,
+            "option_keys": _TOP_K,
+            "render_error": errors.render_numbered_error,
+        },
         {"later_system": "developer", "media_human": _MEDIA},
         by_model=_sealed_for_gemini,
     ),

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from segue.models import Model
 from segue.render.demands import Demands
 from segue.render.report import Report
+from segue.wire.base import ApiError
 from segue.wire.fields import JsonObject, object_or_none
 from segue.wire.openai_responses import demands, make_wire
 from segue.wire.openai_responses.foundry import (
@@ -91,6 +92,12 @@ def _without(body: JsonObject, key: str) -> JsonObject:
     return {name: value for name, value in body.items() if name != key}
 
 
+def _render_error(error: ApiError) -> JsonObject:
+    """OpenAI's, with a list of what was found, be it empty."""
+    told = {"code": error.code, "message": error.message, "param": error.param, "type": error.kind}
+    return {"error": {**told, "details": list(error.details)}}
+
+
 AZURE_FOUNDRY = make_wire(
     ResponsesDialect(
         _NAME,
@@ -108,4 +115,5 @@ AZURE_FOUNDRY = make_wire(
     "Azure AI Foundry agents",
     "gpt-5",
     _demands,
+    render_error=_render_error,
 )

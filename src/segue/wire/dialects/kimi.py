@@ -13,7 +13,7 @@ from segue.render.demands import Demands
 from segue.render.report import Report
 from segue.wire.idmap import IdScheme, kimi_scheme, prefix_scheme
 from segue.wire.names import NameRule
-from segue.wire.openai_chat import make_wire
+from segue.wire.openai_chat import errors, make_wire
 from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning, is_off
 from segue.wire.schema import rules as schema_rules
 from segue.wire.users import OPENAI_USERS, fit_user
@@ -93,6 +93,7 @@ KIMI = make_wire(
         max_temperature=1,
         stop_limit=5,
         schemas=schema_rules.KIMI,
+        render_error=errors.render_bare_error,
         adjust=_adjusted,
     )
 )

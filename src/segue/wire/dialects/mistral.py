@@ -10,7 +10,7 @@ from segue.render.demands import Demands
 from segue.render.report import Report
 from segue.wire.effort import budget_of, closest
 from segue.wire.idmap import mistral_scheme
-from segue.wire.openai_chat import make_wire
+from segue.wire.openai_chat import errors, make_wire
 from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning, is_off, left_out
 from segue.wire.schema import rules as schema_rules
 
@@ -111,7 +111,7 @@ MISTRAL = make_wire(
         known_keys={place: frozenset(words.split()) for place, words in _KEYS.items()},
         part_types={role: frozenset(f"{_PARTS} {more}".split()) for role, more in _MORE_PARTS.items()},
         error_finish="error",
-        flat_errors=True,
+        render_error=errors.render_mistral_error,
         schemas=schema_rules.MISTRAL,
         adjust=_adjusted,
     )

@@ -17,7 +17,7 @@ from segue.render.report import Report
 from segue.wire.effort import budget_of
 from segue.wire.idmap import prefix_scheme
 from segue.wire.names import NameRule
-from segue.wire.openai_chat import make_wire
+from segue.wire.openai_chat import errors, make_wire
 from segue.wire.openai_chat.dialect import ChatDialect, fit_reasoning, is_off, left_out
 from segue.wire.schema import rules as schema_rules
 
@@ -113,6 +113,7 @@ QWEN = make_wire(
         max_temperature=1.99,
         option_keys={"top_k": "top_k", "user": None},
         schemas=schema_rules.QWEN,
+        render_error=errors.render_qwen_error,
         adjust=_adjusted,
     )
 )

@@ -9,10 +9,10 @@ from segue.render.demands import Demands
 from segue.wire.base import Wire
 from segue.wire.idmap import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
-from segue.wire.openai import APIS, KINDRED, TOOL_KEYS, fit_to_model, is_gpt, parse_error, reasons, render_error
+from segue.wire.openai import APIS, KINDRED, TOOL_KEYS, fit_to_model, is_gpt, parse_error, reasons
 from segue.wire.openai_chat.dialect import ChatDialect
 from segue.wire.openai_chat.plain import chat_lane
-from segue.wire.openai_chat.reply import parse_reply, render_flat_error, render_reply
+from segue.wire.openai_chat.reply import parse_reply, render_reply
 from segue.wire.openai_chat.request import body_keys, item_keys, parse_request, render_request
 from segue.wire.openai_chat.stream import ChatReader, ChatRenderer
 from segue.wire.schema.rules import OPENAI, OPENAI_STRICT
@@ -40,7 +40,7 @@ def make_wire(dialect: ChatDialect) -> Wire:
         open_stream=lambda turn_key: StreamParser(ChatReader(turn_key, dialect)),
         stream_renderer=lambda projection, model, asked: ChatRenderer(projection, dialect, model, asked),
         parse_error=parse_error,
-        render_error=render_flat_error if dialect.flat_errors else render_error,
+        render_error=dialect.render_error,
         body_keys=body_keys(dialect),
         item_keys=item_keys(dialect),
         tool_keys=TOOL_KEYS,

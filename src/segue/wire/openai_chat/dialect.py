@@ -16,11 +16,11 @@ from segue.canonical.request import Options, Reasoning
 from segue.models import Model
 from segue.render.demands import Demands
 from segue.render.report import Report
-from segue.wire.base import Projection
+from segue.wire.base import ApiError, Projection
 from segue.wire.fields import JsonObject
 from segue.wire.idmap import IdScheme
 from segue.wire.names import NameRule
-from segue.wire.openai import left_out
+from segue.wire.openai import left_out, render_error
 from segue.wire.schema.rules import PLAIN, SchemaRules
 
 __all__ = ["ChatDialect", "JsonObject", "Spelling", "fit_reasoning", "is_off", "left_out", "within"]
@@ -120,8 +120,8 @@ class ChatDialect(Struct, frozen=True):
     """Whether a stream tells usage in its last chunk, asked or not."""
     error_finish: str | None = None
     """The reason to stop of a reply that broke off, where there is a word for it."""
-    flat_errors: bool = False
-    """Whether errors stand in the body itself and not under `error`."""
+    render_error: Callable[[ApiError], JsonObject] = render_error
+    """The body of an error."""
     adjust: Callable[[Options, Model, Report], Options] = _as_given
     """What the vendor's models refuse, taken out of options that came from abroad."""
 

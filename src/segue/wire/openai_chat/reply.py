@@ -9,7 +9,7 @@ from segue.canonical.blocks import Block, Native, Text, ToolCall, ToolResponse, 
 from segue.canonical.ids import short_hash
 from segue.canonical.request import Finish, Reply, Usage
 from segue.errors import InputError
-from segue.wire.base import ApiError, Projection
+from segue.wire.base import Projection
 from segue.wire.fields import integer_or_none, list_of, object_of, object_or_none, said_beside, string_or_none
 from segue.wire.openai_chat.dialect import ChatDialect, JsonObject, Spelling
 from segue.wire.openai_chat.items import MESSAGE_KEYS, parse_assistant, render_assistant, render_assistant_at_home
@@ -22,7 +22,6 @@ __all__ = [
     "parse_reply",
     "parse_usage",
     "render_finish",
-    "render_flat_error",
     "render_reply",
     "render_usage",
 ]
@@ -210,15 +209,4 @@ def render_usage(usage: Usage) -> JsonObject:
         "total_tokens": usage.input + usage.output,
         "prompt_tokens_details": read,
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
-    }
-
-
-def render_flat_error(error: ApiError) -> JsonObject:
-    """An error that stands in the body itself."""
-    return {
-        "object": "error",
-        "message": error.message,
-        "type": error.kind,
-        "param": error.param,
-        "code": error.code,
     }

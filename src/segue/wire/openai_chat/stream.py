@@ -25,14 +25,12 @@ from segue.wire.events import (
 )
 from segue.wire.fields import JsonObject, object_or_none
 from segue.wire.framing import server_sent
-from segue.wire.openai import render_error
 from segue.wire.openai_chat.calls import render_call
 from segue.wire.openai_chat.dialect import ChatDialect, Spelling
 from segue.wire.openai_chat.items import render_assistant
 from segue.wire.openai_chat.reply import (
     for_client,
     render_finish,
-    render_flat_error,
     render_usage,
 )
 from segue.wire.openai_chat.stream_reader import ENVELOPE, SPOKEN, ChatReader, part
@@ -215,4 +213,4 @@ class ChatRenderer(StreamRenderer):
         return bool((object_or_none(native.fragment.get("stream_options")) or {}).get("include_usage"))
 
     def _error(self, error: ApiError) -> JsonObject:
-        return render_flat_error(error) if self._dialect.flat_errors else render_error(error)
+        return self._dialect.render_error(error)

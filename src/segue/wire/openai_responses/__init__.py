@@ -8,7 +8,8 @@ from typing import Literal
 
 from segue.models import Model
 from segue.render.demands import Demands
-from segue.wire.base import Wire
+from segue.wire.base import ApiError, Wire
+from segue.wire.fields import JsonObject
 from segue.wire.idmap import IdScheme, prefix_scheme
 from segue.wire.names import NameRule
 from segue.wire.openai import APIS, TOOL_KEYS, parse_error, reasons, render_error
@@ -75,6 +76,7 @@ def make_wire(
     demands: Callable[[Model], Demands],
     *,
     kind: Literal["wire", "dialect"] = "dialect",
+    render_error: Callable[[ApiError], JsonObject] = render_error,
 ) -> Wire:
     """The wire as this vendor speaks it."""
     return Wire(

@@ -1,0 +1,154 @@
+"""What the agents service of Azure AI Foundry says of a body that it refuses.
+
+Its schema lists all that it found under one message; the model behind it speaks as OpenAI does.
+"""
+
+from __future__ import annotations
+
+import re
+
+from segue.conformance.rule import Violation
+from segue.emulator.wording import openai_chat, openai_responses
+from segue.emulator.wording.fault import Fault, Troubles, Word, Words
+from segue.emulator.wording.openai_style import is_missing, said, steps_of
+from segue.wire.base import ApiError
+
+__all__ = ["WORDS"]
+
+_PAYLOAD = "invalid_payload"
+_REQUEST = "invalid_request"
+_TYPES = re.compile(r"Expected (?:one of: )?([^;]+?)[;,] got (\w+)")
+_MISSING = re.compile(r"Required property '([^']*)' is missing")
+
+
+def _pointer(path: str) -> str:
+    return "".join(f"/{step}" for step in steps_of(path))
+
+
+def _finding(told: str, path: str) -> dict[str, str]:
+    return {"code": "ValidationError", "message": told, "param": path, "type": "error"}
+
+
+def _detail(violation: Violation) -> dict[str, str]:
+    """A finding of the judge as the service lists it: a missing member is told of the object around it."""
+    path, told = violation.path, violation.message
+    types, missing = _TYPES.match(told), _MISSING.match(told)
+    if types is not None:
+        return _finding(f"Value is '{types[2]}' but should be '{types[1].split(', ')[0]}'", _pointer(path))
+    if missing is not None or told.startswith("required: "):
+        key = str(steps_of(path)[-1])
+        told = f'required: Required properties ["{key}"] are not present'
+        return _finding(told, _pointer(path.removesuffix(key).removesuffix(".")))
+    return _finding(told, _pointer(path))
+
+
+def _payload(fault: Fault) -> ApiError:
+    """All that was found, under one message; some settings that quarrel have a word of their own."""
+    said_alone = {"background": "unsupported_parameter", "stream_options": "invalid_mode"}.get(fault.path)
+    if said_alone is not None and not fault.message.startswith(("Expected", "Required")):
+        param = "stream" if fault.path == "stream_options" else fault.path
+        return ApiError(400, fault.message, code=said_alone, param=param)
+    if fault.path.startswith("metadata") and "more than" in fault.message:
+        return ApiError(400, _metadata(fault), code=_REQUEST, param="metadata")
+    details = tuple(_detail(violation) for violation in fault.violations)
+    return ApiError(400, "Invalid payload", code=_PAYLOAD, details=details)
+
+
+def _metadata(fault: Fault) -> str:
+    if fault.path == "metadata":
+        return "metadata must have at most 16 key-value pairs"
+    key = fault.path.removeprefix("metadata.")
+    if len(key) > 64:
+        return f"metadata key '{key[:64]}...' exceeds maximum length of 64 characters"
+    return f"metadata value for key '{key}' exceeds maximum length of 512 characters"
+
+
+def _alone(message: str, code: str = _PAYLOAD) -> Word:
+    return lambda fault: ApiError(400, message, code=code, param=fault.path)
+
+
+def _as_found(fault: Fault) -> ApiError:
+    """One finding of the server library: its words are the judge's."""
+    path = f"$.{fault.path}"
+    detail = {"code": "invalid_value", "message": fault.message, "param": path, "type": "invalid_request_error"}
+    return ApiError(400, fault.message, code=_REQUEST, param=path, details=(detail,))
+
+
+def _mistyped(fault: Fault) -> ApiError:
+    kind = "missing" if is_missing(fault) else _TYPES.match(fault.message)
+    return _as_found(fault) if kind else ApiError(400, "Expected string", code=_REQUEST, param=f"$.{fault.path}")
+
+
+def _previous(fault: Fault) -> ApiError:
+    told = f"Response with id '{said(fault.at('previous_response_id'))}' not found."
+    return ApiError(404, told, code="invalid_request_error", param="response_id")
+
+
+_RULES: dict[str, Word] = {
+    **openai_responses.WORDS.rules,
+    "AZF-01": _alone("Not allowed when agent is specified."),
+    "AZF-02": _alone("The 'agent' property is deprecated. Use 'agent_reference' instead."),
+    "AZF-03": _payload,
+    "AZF-04": _payload,
+    "AZF-05": openai_responses.WORDS.rules["OAI-RESP-05"],
+    "AZF-06": lambda _: ApiError(400, "Invalid payload", code=_PAYLOAD),
+    "AZF-07": _alone("Malformed identifier.", "invalid_parameters"),
+    "AZF-08": _as_found,
+    "AZF-10": _mistyped,
+    "AZF-11": _as_found,
+    openai_responses.PREVIOUS: _previous,
+}
+
+_TOKEN = "Access token is missing, invalid, audience is incorrect (https://ai.azure.com), or have expired."
+_DEPLOYMENT = (
+    "The API deployment for this resource does not exist. If you created the deployment within the last 5 minutes, "
+    "please wait a moment and try again."
+)
+
+
+def _no_route(_method: str, _path: str) -> ApiError:
+    return ApiError(404, "Resource not found", code="404")
+
+
+def _no_model(_model: str) -> ApiError:
+    return ApiError(404, _DEPLOYMENT, code="DeploymentNotFound")
+
+
+WORDS = Words(
+    _RULES,
+    Troubles(
+        no_key=ApiError(401, f"Unauthorized. {_TOKEN}", code="Unauthorized"),
+        bad_key=ApiError(
+            401,
+            "Access denied due to invalid subscription key or wrong API endpoint. Make sure to provide a valid key for "
+            "an active subscription and use a correct regional API endpoint for your resource.",
+            code="401",
+        ),
+        bad_json=openai_chat.TROUBLES.bad_json,
+        no_route=_no_route,
+        no_model=_no_model,
+        rate_limited=ApiError(
+            429,
+            "Requests to the Responses_Create Operation have exceeded call rate limit of your current pricing tier. "
+            "Please retry after 1 second.",
+            kind="too_many_requests",
+            code="too_many_requests",
+        ),
+        failed=ApiError(
+            500,
+            "The server had an error while processing your request. Sorry about that!",
+            kind="server_error",
+            code="server_error",
+        ),
+        overloaded=ApiError(
+            503,
+            "The service is temporarily unable to process your request. Please try again later.",
+            kind="server_error",
+            code="ServiceUnavailable",
+        ),
+    ),
+    first=(
+        *("AZF-02", "AZF-01", "AZF-03", "AZF-04", "AZF-08", "AZF-10", "AZF-11", "AZF-07", "AZF-06"),
+        *openai_responses.WORDS.first,
+    ),
+)

@@ -1,0 +1,79 @@
+"""The bodies of errors, where a vendor's or a server's own is not OpenAI's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from segue.canonical.ids import short_hash
+from segue.wire.base import ApiError
+from segue.wire.fields import JsonObject
+from segue.wire.openai import render_error
+
+__all__ = [
+    "render_bare_error",
+    "render_cerebras_error",
+    "render_coded_error",
+    "render_minimax_error",
+    "render_mistral_error",
+    "render_numbered_error",
+    "render_qwen_error",
+    "render_xai_error",
+]
+
+
+def _told(**fields: Any) -> JsonObject:
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def _request_id(error: ApiError) -> str:
+    """The same for the same error: nothing here is drawn by lot."""
+    return short_hash(f"{error.status}|{error.message}").replace("-", "0").replace("_", "0").lower()
+
+
+def render_bare_error(error: ApiError) -> JsonObject:
+    """Message and type; the rest where there is something to say. So at Moonshot and Groq."""
+    return {"error": _told(message=error.message, type=error.kind, param=error.param, code=error.code)}
+
+
+def render_coded_error(error: ApiError) -> JsonObject:
+    """Code and message, and nothing else. So at Z.ai."""
+    return {"error": {"code": error.code or str(error.status), "message": error.message}}
+
+
+def render_numbered_error(error: ApiError) -> JsonObject:
+    """The status as its code. So in vLLM, llama.cpp and at OpenRouter."""
+    return {"error": {"message": error.message, "type": error.kind, "param": error.param, "code": error.status}}
+
+
+def render_cerebras_error(error: ApiError) -> JsonObject:
+    return {"message": error.message, "type": error.kind, "param": error.param, "code": error.code}
+
+
+def render_xai_error(error: ApiError) -> JsonObject:
+    return {"code": error.code or error.kind, "error": error.message}
+
+
+def render_minimax_error(error: ApiError) -> JsonObject:
+    told = {"type": error.kind, "message": error.message, "http_code": str(error.status)}
+    return {"type": "error", "error": told, "request_id": _request_id(error)}
+
+
+def render_qwen_error(error: ApiError) -> JsonObject:
+    """OpenAI's, and the number of the request twice."""
+    request = _request_id(error)
+    return {**render_error(error), "id": f"chatcmpl-{request}", "request_id": request}
+
+
+def render_mistral_error(error: ApiError) -> JsonObject:
+    """What the types refuse is listed; the doors in front of the API say no more than a word."""
+    if error.status == 422 and error.details:
+        return {"detail": list(error.details)}
+    if error.status in (401, 404):
+        return {"detail": error.message}
+    return {
+        "object": "error",
+        "message": error.message,
+        "type": error.kind,
+        "param": error.param,
+        "code": error.code,
+    }
