@@ -6,10 +6,12 @@ first fault alone; a block stands in such a path with its type. Pairing and thin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from segue.conformance.anthropic.content import KEYS
+from segue.conformance.values import is_object
 from segue.emulator.wording.anthropic_thinking import THINKING
 from segue.emulator.wording.anthropic_turns import TURNS, block_of, refused, spot, whole
 from segue.emulator.wording.fault import Fault, Troubles, Word, Words
@@ -17,6 +19,7 @@ from segue.wire.base import ApiError
 
 __all__ = ["RULES", "WORDS"]
 
+_LAWFUL_NAME = re.compile("[a-zA-Z0-9_-]{1,128}")
 Says = Callable[[Fault, Any], str]
 
 _MISSING = "Field required"
@@ -53,7 +56,7 @@ def _of_field(fault: Fault, wrong_type: str, says: str | Says) -> str:
     value = fault.value
     *above, last = fault.steps or ("",)
     holder = fault.at(*above)
-    if isinstance(holder, Mapping) and last not in holder:
+    if is_object(holder) and last not in holder:
         return _MISSING
     wanted = {_TEXT: str, _LIST: list | str, _OBJECT: Mapping}.get(wrong_type, object)
     if not isinstance(value, wanted):
@@ -68,7 +71,11 @@ def _pattern(pattern: str) -> str:
 def _name(_: Fault, name: Any) -> str:
     if not name:
         return "String should have at least 1 character"
-    return "String should have at most 128 characters" if len(name) > 128 else _pattern("^[a-zA-Z0-9_-]{1,128}$")
+    if len(name) > 128:
+        return "String should have at most 128 characters"
+    # Older deployments have half of it.
+    longest = 64 if _LAWFUL_NAME.fullmatch(name) else 128
+    return _pattern(f"^[a-zA-Z0-9_-]{{1,{longest}}}$")
 
 
 def _tags(fault: Fault, expected: tuple[str, ...]) -> str:
@@ -83,7 +90,7 @@ def _keys(fault: Fault) -> ApiError:
     block = fault.at(*above)
     if last != "type":
         return refused(f"{spot(fault)}: Extra inputs are not permitted")
-    if not isinstance(block, Mapping) or "type" not in block:
+    if not is_object(block) or "type" not in block:
         return refused(f"{fault.dotted}: {_MISSING}")
     outer = Fault(fault.body, (whole(fault.violations[0], above),))
     expected = _IN_RESULTS if len(above) > 4 else _IN_MESSAGES if "messages" in above else ("text",)
@@ -116,8 +123,11 @@ def _result_content(fault: Fault) -> ApiError:
             return refused(f"{spot(fault)}: Input should be a valid boolean")
         case (*_, "content"):
             return refused(f"{spot(fault)}: {_LIST}")
-        case _ if not isinstance(fault.value, Mapping):
+        case _ if not is_object(fault.value):
             return refused(f"{spot(fault)}: {_BLOCK}")
+        case (*above, "content", int()) if fault.value.get("type") in _IN_RESULTS:
+            place = spot(Fault(fault.body, (whole(fault.violations[0], [*above, "content"]),)))
+            return refused(f"{place.removesuffix('.content')}: all content must be type `text` if `is_error` is true")
         case _:
             return refused(f"{spot(fault)}: {_tags(fault, _IN_RESULTS)}")
 
@@ -155,7 +165,9 @@ def _sealed(fault: Fault) -> ApiError:
     """ANT-32"""
     said = "" if fault.steps[-1:] != ("encrypted_content",) else _of_field(fault, _TEXT, "")
     place, _ = block_of(fault)
-    return refused(f"{spot(fault)}: {said}" if said else f"{place}: Invalid `encrypted_content` in `search_result` block")
+    return refused(
+        f"{spot(fault)}: {said}" if said else f"{place}: Invalid `encrypted_content` in `search_result` block"
+    )
 
 
 def _says(message: str) -> Word:

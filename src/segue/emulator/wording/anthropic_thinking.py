@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
+from segue.conformance.values import is_object, text_of
 from segue.emulator.wording.anthropic_turns import block_of, refused, role_of, spot
 from segue.emulator.wording.fault import Fault, Word
 from segue.wire.base import ApiError
@@ -38,16 +39,15 @@ _DIFFERS: Mapping[str, str] = {
 
 def _type_of(fault: Fault) -> str:
     block = block_of(fault)[1]
-    kind = block.get("type") if isinstance(block, Mapping) else None
-    return kind if isinstance(kind, str) else "thinking"
+    return text_of(block.get("type")) if is_object(block) else "thinking"
 
 
 def _field(fault: Fault, key: str) -> str:
     """What the schema says of a string field of the block, and `""` where it has nothing to say."""
     if fault.steps[-1:] != (key,):
         return ""
-    block: Any = fault.at(*fault.steps[:-1])
-    if isinstance(block, Mapping) and key not in block:
+    block = fault.at(*fault.steps[:-1])
+    if is_object(block) and key not in block:
         return f"{spot(fault)}: Field required"
     return "" if isinstance(fault.value, str) else f"{spot(fault)}: Input should be a valid string"
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
 from segue.conformance.rule import Violation
+from segue.conformance.values import is_list, is_object, text_of
 from segue.emulator.wording.fault import Fault, Word
 from segue.wire.base import ApiError
 
@@ -21,16 +21,12 @@ def refused(message: str) -> ApiError:
     return ApiError(400, message, "invalid_request_error")
 
 
-def _list(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) else ()
+def _list(value: object) -> Sequence[object]:
+    return value if is_list(value) else ()
 
 
-def _member(value: Any, key: str) -> Any:
-    return value.get(key) if isinstance(value, Mapping) else None
-
-
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+def _member(value: object, key: str) -> object:
+    return value.get(key) if is_object(value) else None
 
 
 def whole(violation: Violation, steps: Sequence[str | int]) -> Violation:
@@ -46,7 +42,7 @@ def spot(fault: Fault) -> str:
     for at, step in enumerate(steps):
         said.append(str(step))
         if isinstance(step, int) and at + 1 < len(steps):
-            kind = _shown(fault.at(*steps[: at + 1], "type"))
+            kind = text_of(fault.at(*steps[: at + 1], "type"))
             if steps[at - 1] == "tools":
                 said.append(kind or "custom")
             elif steps[at - 1] == "content" and kind:
@@ -54,7 +50,7 @@ def spot(fault: Fault) -> str:
     return ".".join(said)
 
 
-def block_of(fault: Fault) -> tuple[str, Any]:
+def block_of(fault: Fault) -> tuple[str, object]:
     """The block of a message that the path leads to or into, and its place. String content counts as one block."""
     steps = fault.steps
     if len(steps) > 3 and isinstance(steps[3], int):
@@ -63,30 +59,26 @@ def block_of(fault: Fault) -> tuple[str, Any]:
     return f"{place}.content.0", {"type": "text"}
 
 
-def _message_at(fault: Fault, path: str | None = None) -> int:
-    steps = fault.steps if path is None else Fault(fault.body, (whole_of(fault, path),)).steps
-    return next((step for step in steps[:2] if isinstance(step, int)), 0)
-
-
-def whole_of(fault: Fault, path: str) -> Violation:
-    return replace(fault.violations[0], path=path)
+def _message_at(fault: Fault) -> int:
+    return next((step for step in fault.steps[:2] if isinstance(step, int)), 0)
 
 
 def role_of(fault: Fault) -> str:
     """Whose message the path leads into."""
-    return _shown(fault.at("messages", _message_at(fault), "role"))
+    return text_of(fault.at("messages", _message_at(fault), "role"))
 
 
-def _neighbours(fault: Fault, index: int) -> Iterator[str]:
-    """The values at the paths of all violations in this message."""
+def _ids(fault: Fault, index: int) -> Iterator[str]:
+    """The ids of all calls or results in this message that the fault is about."""
     for violation in fault.violations:
-        if _message_at(fault, violation.path) == index:
-            _, block = block_of(Fault(fault.body, (violation,)))
-            yield _shown(_member(block, "id")) or _shown(_member(block, "tool_use_id"))
+        single = Fault(fault.body, (violation,))
+        if _message_at(single) == index:
+            _, block = block_of(single)
+            yield text_of(_member(block, "id")) or text_of(_member(block, "tool_use_id"))
 
 
 def _only_in(fault: Fault, role: str) -> ApiError:
-    kind = _shown(_member(block_of(fault)[1], "type"))
+    kind = text_of(_member(block_of(fault)[1], "type"))
     return refused(f"messages.{_message_at(fault)}: `{kind}` blocks can only be in `{role}` messages")
 
 
@@ -110,13 +102,13 @@ def _call(fault: Fault) -> ApiError:
     if role_of(fault) != "assistant":
         return _only_in(fault, "assistant")
     index = _message_at(fault)
-    return _unanswered(fault, index, list(_neighbours(fault, index)))
+    return _unanswered(fault, index, list(_ids(fault, index)))
 
 
 def _late_result(fault: Fault) -> ApiError:
     """ANT-05: told of the message with the calls."""
     index = _message_at(fault)
-    ids = list(_neighbours(fault, index))
+    ids = list(_ids(fault, index))
     asked = index
     while asked > 0 and fault.at("messages", asked, "role") != "assistant":
         asked -= 1
@@ -130,7 +122,7 @@ def _older(fault: Fault) -> ApiError:
 
 def _stray(fault: Fault, call: str, where: str) -> ApiError:
     place, block = block_of(fault)
-    kind, name = _shown(_member(block, "type")), _shown(_member(block, "tool_use_id"))
+    kind, name = text_of(_member(block, "type")), text_of(_member(block, "tool_use_id"))
     found = f"{place}: unexpected `tool_use_id` found in `{kind}` blocks: {name}."
     return refused(f"{found} Each `{kind}` block must have a corresponding `{call}` block {where}.")
 
@@ -145,7 +137,7 @@ def _result(fault: Fault) -> ApiError:
 def _twice(fault: Fault) -> ApiError:
     """ANT-08"""
     place, block = block_of(fault)
-    found = f"Found multiple `tool_result` blocks with id: {_shown(_member(block, 'tool_use_id'))}"
+    found = f"Found multiple `tool_result` blocks with id: {text_of(_member(block, 'tool_use_id'))}"
     return refused(f"{place}: each tool_use must have a single result. {found}")
 
 
