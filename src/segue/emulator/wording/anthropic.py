@@ -12,12 +12,12 @@ from typing import Any
 
 from segue.conformance.anthropic.content import KEYS
 from segue.conformance.values import is_object
-from segue.emulator.wording.anthropic_thinking import THINKING
+from segue.emulator.wording.anthropic_thinking import THINKING, Differs, bound_elsewhere
 from segue.emulator.wording.anthropic_turns import TURNS, block_of, refused, spot, whole
 from segue.emulator.wording.fault import Fault, Troubles, Word, Words
 from segue.wire.base import ApiError
 
-__all__ = ["RULES", "WORDS"]
+__all__ = ["RULES", "WORDS", "Differs", "bound_elsewhere"]
 
 _LAWFUL_NAME = re.compile("[a-zA-Z0-9_-]{1,128}")
 Says = Callable[[Fault, Any], str]

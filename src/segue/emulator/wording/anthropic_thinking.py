@@ -89,11 +89,11 @@ def _at_the_end(fault: Fault) -> ApiError:
 
 
 def bound_elsewhere(path: str, differs: Differs | None, *, beta: bool = False) -> ApiError:
-    """ANT-28, of the block at this path; the last sentence says what differs from when it was made.
+    """ANT-28, of the block that this path leads to or into; the last sentence says what differs from when it was made.
 
     `beta`: whether the request has the header that the setting wants.
     """
-    place = path.replace("[", ".").replace("]", "")
+    place = ".".join(path.replace("[", ".").replace("]", "").split(".")[:4])
     said = [f"{_not_genuine(place, 'thinking')}.", _BOUND, "" if beta else _HEADER, _DIFFERS.get(differs or "", "")]
     return refused(" ".join(sentence for sentence in said if sentence))
 

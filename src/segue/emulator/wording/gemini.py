@@ -10,9 +10,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from segue.conformance.gemini.shape import DATA, snake
-from segue.conformance.values import is_list, is_object
+from segue.conformance.values import is_object
 from segue.emulator.wording.fault import Fault, Troubles, Word, Words
-from segue.emulator.wording.gemini_payload import Spot, spot, unknown, unparsed
+from segue.emulator.wording.gemini_payload import Spot, invalid, member, spot, unknown, unparsed
+from segue.emulator.wording.gemini_turns import TURNS
 from segue.wire.base import ApiError
 
 __all__ = ["RULES", "WORDS"]
@@ -20,32 +21,11 @@ __all__ = ["RULES", "WORDS"]
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]*")
 _LONGEST_NAME = 64
 
-_EQUAL = (
-    "Please ensure that the number of function response parts is equal to the number of function call parts of the "
-    "function call turn."
-)
-_CALL_TURN = (
-    "Please ensure that function call turn comes immediately after a user turn or after a function response turn."
-)
 _BAD_NAME = (
     "Invalid function name. Must start with a letter or an underscore. Must be alphameric (a-z, A-Z, 0-9), "
     "underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of 64."
 )
-_LACKS = (
-    "Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, "
-    "and missing thought_signature may lead to degraded model performance."
-)
-_SIGNATURES = "https://ai.google.dev/gemini-api/docs/thought-signatures"
-_ROLES = "Please use a valid role: user, model."
 _INVALID = "Request contains an invalid argument."
-
-
-def _invalid(message: str, param: str | None = None) -> ApiError:
-    return ApiError(400, message, "invalid_request_error", "INVALID_ARGUMENT", param)
-
-
-def _says(message: str) -> Word:
-    return lambda _: _invalid(message)
 
 
 def _spots(fault: Fault) -> Iterator[Spot]:
@@ -60,22 +40,16 @@ def _by_place(says: Callable[[Fault, Spot], str]) -> Word:
         if parsed:
             line, at = parsed[0]
             field = at.path if line.startswith("Invalid value") else at.above
-            return _invalid("\n".join(line for line, _ in parsed), field or None)
+            return invalid("\n".join(line for line, _ in parsed), field or None)
         said = [says(fault, at) for at in _spots(fault)]
         lines = list(dict.fromkeys(line for line in said if line.startswith("* ")))
-        return _invalid("\n".join(lines) if said[0].startswith("* ") else said[0])
+        return invalid("\n".join(lines) if said[0].startswith("* ") else said[0])
 
     return word
 
 
 def _checked(at: Spot, says: str, path: str | None = None) -> str:
     return f"* GenerateContentRequest.{path or at.checked}: {says}"
-
-
-def _member(value: object, *spellings: str) -> object:
-    if is_object(value):
-        return next((value[name] for name in spellings if name in value), None)
-    return None
 
 
 # ------------------------------------------------------------------------------------------------------------- of parts
@@ -95,9 +69,9 @@ def _one_member(fault: Fault) -> ApiError:
     found = [key for key, value in part.items() if snake(key) in DATA and value is not None]
     if len(found) > 1:
         told = f"oneof field 'data' is already set. Cannot set '{found[1]}'"
-        return _invalid(f"Invalid value at '{at.path}' (oneof), {told}", at.path)
+        return invalid(f"Invalid value at '{at.path}' (oneof), {told}", at.path)
     place = at.path.removesuffix(".text")
-    return _invalid(f"{place}.data: required oneof field 'data' must have one initialized field")
+    return invalid(f"{place}.data: required oneof field 'data' must have one initialized field")
 
 
 def _not_here(_: Fault, at: Spot) -> str:
@@ -116,91 +90,13 @@ def _by_generation(fault: Fault) -> ApiError:
     """GEM-24"""
     at = spot(fault)
     if at.key == "id":
-        return _invalid(_INVALID)
+        return invalid(_INVALID)
     if at.path.startswith("tools"):
         says = "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools"
-        return _invalid(f"{says} with Function calling.")
+        return invalid(f"{says} with Function calling.")
     model = fault.body.get("model")
     name = model.removeprefix("models/") if isinstance(model, str) else ""
-    return _invalid(f"Tool call context circulation is not enabled for {f'models/{name}' if name else 'this model'}")
-
-
-def _media(fault: Fault) -> ApiError:
-    """GEM-27"""
-    inside = spot(fault).path.endswith(".function_response.parts")
-    return _invalid("Multimodal function responses are not supported for this model" if inside else _EQUAL)
-
-
-# --------------------------------------------------------------------------------------------------------------- of ids
-
-
-def _parts(fault: Fault, content: int, *spellings: str) -> list[tuple[str, object]]:
-    """The members of this kind in a content, with the paths of their parts."""
-    parts = _member(fault.at("contents", content), "parts")
-    found = [
-        (f"contents[{content}].parts[{at}]", _member(part, *spellings))
-        for at, part in enumerate(parts if is_list(parts) else ())
-    ]
-    return [(path, member) for path, member in found if member is not None]
-
-
-def _asked(fault: Fault) -> tuple[str, object]:
-    """The part and the call that the response at the path answers: the one of the same position."""
-    match fault.steps:
-        case ("contents", int(content), "parts", int(part), *_):
-            here = _parts(fault, content, "functionResponse", "function_response")
-            paths = [path for path, _ in here]
-            this = f"contents[{content}].parts[{part}]"
-            before = paths.index(this) if this in paths else 0
-            calls: list[tuple[str, object]] = []
-            while content > 0 and (not calls or fault.at("contents", content - 1, "role") == "model"):
-                content -= 1
-                calls = [*_parts(fault, content, "functionCall", "function_call"), *calls]
-            return calls[before] if before < len(calls) else ("", None)
-        case _:
-            return "", None
-
-
-def _lone_id(fault: Fault) -> ApiError:
-    """GEM-11"""
-    at = spot(fault)
-    part, _ = _asked(fault)
-    where = at.above if at.value or not part else f"{part}.function_call"
-    return _invalid(f"Invalid JSON payload received. Unknown name \"id\" at '{where}': Cannot find field.", where)
-
-
-def _other_id(fault: Fault) -> ApiError:
-    """GEM-12"""
-    at = spot(fault)
-    part, call = _asked(fault)
-    here = at.above.removesuffix(".function_response")
-    ids = f'functionResponse.id "{at.value}" does not match functionCall.id "{_member(call, "id")}"'
-    return _invalid(f"invalid Gemini function call history: request.{here}: {ids} at request.{part}")
-
-
-# -------------------------------------------------------------------------------------------------------- of signatures
-
-
-def _called(fault: Fault) -> tuple[str, int]:
-    """The function called in the part that the path leads into, and the number of its content, from one."""
-    steps = fault.steps
-    name = _member(_member(fault.at(*steps[:-1]), "functionCall", "function_call"), "name")
-    content = steps[1] if len(steps) > 1 else 0
-    return name if isinstance(name, str) else "", content + 1 if isinstance(content, int) else 1
-
-
-def _unsigned(fault: Fault) -> ApiError:
-    """GEM-15"""
-    name, position = _called(fault)
-    data = f"Additional data, function call `default_api:{name}` , position {position}."
-    return _invalid(f"{_LACKS} {data} Please refer to {_SIGNATURES} for more details.")
-
-
-def _unsigned_at_vertex(fault: Fault) -> ApiError:
-    """GEM-16"""
-    name, position = _called(fault)
-    where = f"function call `default_api:{name}` in the {position}. content block"
-    return _invalid(f"Unable to submit request because {where} is missing a `thought_signature`.")
+    return invalid(f"Tool call context circulation is not enabled for {f'models/{name}' if name else 'this model'}")
 
 
 # ------------------------------------------------------------------------------------------------------ of declarations
@@ -217,7 +113,7 @@ def _declared(fault: Fault, at: Spot) -> str:
             other = at.path.rpartition(".")[2].removesuffix("_json_schema")
             return _checked(at, f"Must not be set together with `{other}`.")
         case "type":
-            name = _member(fault.at(*fault.steps[:-2]), "name")
+            name = member(fault.at(*fault.steps[:-2]), "name")
             said = f"`{name}` functionDeclaration `parameters` schema should be of type OBJECT."
             return f"Unable to submit request because {said}"
         case "items":
@@ -245,29 +141,14 @@ def _name(at: Spot) -> str:
 
 
 RULES: Mapping[str, Word] = {
-    "GEM-01": _says(_EQUAL),
-    "GEM-02": _says(_CALL_TURN),
-    "GEM-03": _says("Please ensure that function response turn comes immediately after a function call turn."),
-    "GEM-04": _says("Requests ending with a model turn are not supported."),
-    "GEM-05": _says("Please ensure that multiturn requests ends with a user role or a function response."),
-    "GEM-06": _says("Please ensure that single turn requests end with a user role or the role field is empty."),
-    "GEM-07": _says(_ROLES),
-    "GEM-08": _says(_CALL_TURN),
+    **TURNS,
     "GEM-09": _by_place(_empty),
     "GEM-10": _one_member,
-    "GEM-11": _lone_id,
-    "GEM-12": _other_id,
     "GEM-13": _by_place(_response),
     "GEM-14": _by_place(_not_here),
-    "GEM-15": _unsigned,
-    "GEM-16": _unsigned_at_vertex,
     "GEM-18": _by_place(lambda _fault, _at: "Corrupted thought signature."),
-    "GEM-19": _says("Unable to submit request because Thought signature is not valid"),
-    "GEM-21": _says("Thought signature is not valid"),
     "GEM-23": _by_place(_declared),
     "GEM-24": _by_generation,
-    "GEM-27": _media,
-    "GEM-28": _says(_ROLES),
 }
 
 
@@ -303,7 +184,7 @@ WORDS = Words(
     Troubles(
         no_key=ApiError(403, _UNREGISTERED, "permission_error", "PERMISSION_DENIED"),
         bad_key=ApiError(400, "API key not valid. Please pass a valid API key.", code="API_KEY_INVALID"),
-        bad_json=_invalid("Invalid JSON payload received. Unexpected token."),
+        bad_json=invalid("Invalid JSON payload received. Unexpected token."),
         no_route=lambda _method, path: ApiError(
             404, f"The requested URL {path} was not found on this server.", "not_found_error", "NOT_FOUND"
         ),

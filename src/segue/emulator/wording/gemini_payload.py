@@ -16,8 +16,9 @@ from msgspec import Struct
 from segue.conformance.gemini.shape import FIELDS, base64_fault, snake
 from segue.conformance.values import is_object
 from segue.emulator.wording.fault import Fault
+from segue.wire.base import ApiError
 
-__all__ = ["Spot", "spot", "unknown", "unparsed"]
+__all__ = ["Spot", "invalid", "member", "spot", "unknown", "unparsed"]
 
 _PACKAGE = "type.googleapis.com/google.ai.generativelanguage.v1beta"
 _SCALARS = {"string": "TYPE_STRING", "bytes": "TYPE_BYTES", "signature": "TYPE_BYTES", "bool": "TYPE_BOOL"}
@@ -33,6 +34,18 @@ _ENUMS: Mapping[str, frozenset[str]] = {
     "mode": frozenset({"MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"}),
 }
 _LONGEST = 80
+
+
+def invalid(message: str, param: str | None = None) -> ApiError:
+    """A refusal; `param` is the field that the parser names."""
+    return ApiError(400, message, "invalid_request_error", "INVALID_ARGUMENT", param)
+
+
+def member(value: object, *spellings: str) -> object:
+    """What stands in an object under one of these names, or None."""
+    if is_object(value):
+        return next((value[name] for name in spellings if name in value), None)
+    return None
 
 
 class Spot(Struct, frozen=True):
