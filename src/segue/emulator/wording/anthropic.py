@@ -154,7 +154,7 @@ def _schema(fault: Fault) -> ApiError:
     """ANT-36"""
     match fault.steps:
         case ("tools",):
-            return refused(_NO_TOOLS if not fault.value else f"tools: {_LIST}")
+            return refused(_NO_TOOLS if fault.value in (None, []) else f"tools: {_LIST}")
         case (*_, "type"):
             return _field("", "Input should be 'object'")(fault)
         case _:

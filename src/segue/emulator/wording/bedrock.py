@@ -6,7 +6,7 @@ it quotes: `The model returned the following errors: …`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from msgspec.structs import replace as moved
@@ -14,7 +14,7 @@ from msgspec.structs import replace as moved
 from segue.conformance.rule import Violation
 from segue.conformance.values import is_list, is_object, text_of
 from segue.emulator.wording import anthropic
-from segue.emulator.wording.bedrock_shape import misshapen, refused
+from segue.emulator.wording.bedrock_shape import entries, misshapen, refused
 from segue.emulator.wording.fault import Fault, Troubles, Word, Words
 from segue.models import identify
 from segue.wire.base import ApiError
@@ -167,17 +167,13 @@ def _as_messages(fault: Fault) -> Fault:
     body = {
         **fault.body,
         "messages": [
-            {"role": entry.get("role"), "content": [_as_block(block) for block in _entries(entry.get("content"))]}
+            {"role": entry.get("role"), "content": [_as_block(block) for block in entries(entry.get("content"))]}
             if is_object(entry)
             else {}
-            for entry in _entries(messages)
+            for entry in entries(messages)
         ],
     }
     return Fault(body, tuple(_as_path(violation) for violation in fault.violations))
-
-
-def _entries(value: object) -> Sequence[object]:
-    return value if is_list(value) else ()
 
 
 def _of_claude(number: str) -> Word:

@@ -17,7 +17,7 @@ from segue.conformance.values import is_list, is_object
 from segue.emulator.wording.fault import Fault
 from segue.wire.base import ApiError
 
-__all__ = ["misshapen", "refused"]
+__all__ = ["entries", "misshapen", "refused"]
 
 _STEP = re.compile(r"\[(\d+)\]")
 _SECRET = ("messages", "system", "toolConfig", "promptVariables")
@@ -161,12 +161,12 @@ def _open_objects(body: Mapping[str, object]) -> Iterator[str]:
 
 
 def _documents(body: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    for at, message in enumerate(_entries(body.get("messages"))):
-        for position, block in enumerate(_entries(_member(message, "content"))):
+    for at, message in enumerate(entries(body.get("messages"))):
+        for position, block in enumerate(entries(_member(message, "content"))):
             call = _member(block, "toolUse")
             if is_object(call) and "input" in call:
                 yield f"messages.{at}.content.{position}.toolUse.input", call["input"]
-    for at, tool in enumerate(_entries(_member(body.get("toolConfig"), "tools"))):
+    for at, tool in enumerate(entries(_member(body.get("toolConfig"), "tools"))):
         schema = _member(_member(tool, "toolSpec"), "inputSchema")
         if is_object(schema) and "json" in schema:
             yield f"toolConfig.tools.{at}.toolSpec.inputSchema.json", schema["json"]
@@ -174,7 +174,8 @@ def _documents(body: Mapping[str, object]) -> Iterator[tuple[str, object]]:
         yield "additionalModelRequestFields", body["additionalModelRequestFields"]
 
 
-def _entries(value: object) -> Sequence[object]:
+def entries(value: object) -> Sequence[object]:
+    """The list itself, and nothing for everything else."""
     return value if is_list(value) else ()
 
 
