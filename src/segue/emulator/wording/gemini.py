@@ -7,7 +7,7 @@ The JSON parser comes first and names every fault; then the message is checked f
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from segue.conformance.gemini.shape import DATA, snake
 from segue.conformance.values import is_object
@@ -28,28 +28,26 @@ _BAD_NAME = (
 _INVALID = "Request contains an invalid argument."
 
 
-def _spots(fault: Fault) -> Iterator[Spot]:
-    return (spot(Fault(fault.body, (violation,))) for violation in fault.violations)
-
-
 def _by_place(says: Callable[[Fault, Spot], str]) -> Word:
     """The parser's lines where there are any; else the lines of the checks, which this gives; else its sentence."""
 
     def word(fault: Fault) -> ApiError:
-        parsed = [(line, at) for at in _spots(fault) if (line := unparsed(at))]
+        singles = [Fault(fault.body, (violation,)) for violation in fault.violations]
+        spots = [spot(single) for single in singles]
+        parsed = [(line, at) for at in spots if (line := unparsed(at))]
         if parsed:
             line, at = parsed[0]
             field = at.path if line.startswith("Invalid value") else at.above
             return invalid("\n".join(line for line, _ in parsed), field or None)
-        said = [says(fault, at) for at in _spots(fault)]
+        said = [says(single, at) for single, at in zip(singles, spots, strict=True)]
         lines = list(dict.fromkeys(line for line in said if line.startswith("* ")))
         return invalid("\n".join(lines) if said[0].startswith("* ") else said[0])
 
     return word
 
 
-def _checked(at: Spot, says: str, path: str | None = None) -> str:
-    return f"* GenerateContentRequest.{path or at.checked}: {says}"
+def _checked(at: Spot, says: str) -> str:
+    return f"* GenerateContentRequest.{at.checked}: {says}"
 
 
 # ------------------------------------------------------------------------------------------------------------- of parts
