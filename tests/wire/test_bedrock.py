@@ -546,6 +546,8 @@ def test_errors(body: dict[str, Any], kind: str) -> None:
 def test_errors_out() -> None:
     assert WIRE.render_error(ApiError(429, "Slow.")) == {"__type": "ThrottlingException", "message": "Slow."}
     assert WIRE.render_error(ApiError(418, "Tea."))["__type"] == "ValidationException"
+    own = ApiError(400, "No.", "SerializationException")
+    assert WIRE.parse_error(400, WIRE.render_error(own)) == own
 
 
 @pytest.mark.parametrize("body", [{}, {"output": {}}, {"output": {"message": {"content": "x"}}}])

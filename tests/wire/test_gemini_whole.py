@@ -674,6 +674,23 @@ def test_errors_are_written_by_their_status(status: int, name: str):
     assert GEMINI.render_error(known)["error"]["status"] == "FAILED_PRECONDITION"
 
 
+@pytest.mark.parametrize(
+    ("error", "detail"),
+    [
+        (ApiError(400, "API key not valid.", code="API_KEY_INVALID"), "ErrorInfo"),
+        (ApiError(400, "Unknown name.", code="INVALID_ARGUMENT", param="contents[1]"), "BadRequest"),
+    ],
+)
+def test_details_of_errors_go_both_ways(error: ApiError, detail: str):
+    made = GEMINI.render_error(error)
+    assert made["error"]["status"] == "INVALID_ARGUMENT"
+    assert made["error"]["details"][0]["@type"] == f"type.googleapis.com/google.rpc.{detail}"
+    assert GEMINI.parse_error(400, made) == error
+    assert (
+        GEMINI.parse_error(400, {"error": {"details": [{"reason": "OTHER"}, 3], "status": "ABORTED"}}).code == "ABORTED"
+    )
+
+
 # ----------------------------------------------------------------------------------------------------------------- fuzz
 
 _KEYS = st.sampled_from(

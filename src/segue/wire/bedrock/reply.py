@@ -173,7 +173,9 @@ def render_usage(usage: Usage) -> JsonObject:
 
 
 def render_error(error: ApiError) -> JsonObject:
-    return {"__type": _error_kind(error.status), "message": error.message}
+    # The kinds of other APIs are no names of exceptions.
+    own = error.kind if error.kind.endswith("Exception") else _error_kind(error.status)
+    return {"__type": own, "message": error.message}
 
 
 def _error_kind(status: int) -> str:

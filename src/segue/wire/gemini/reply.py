@@ -94,6 +94,8 @@ _STATUSES = {
 }
 # Codes of the same standard that have no status of their own.
 _OTHER_CODES = frozenset({"FAILED_PRECONDITION", "OUT_OF_RANGE", "ALREADY_EXISTS", "DATA_LOSS", "UNKNOWN"})
+_BAD_KEY = "API_KEY_INVALID"
+_RPC = "type.googleapis.com/google.rpc"
 _ERROR_KINDS = {
     401: "authentication_error",
     403: "permission_error",
@@ -167,9 +169,18 @@ def parse_error(status: int, body: Mapping[str, Any]) -> ApiError:
         status,
         text_at(error, "message") or text_at(body, "message") or f"HTTP status {status}",
         kind=_ERROR_KINDS.get(status, "api_error" if status >= 500 else "invalid_request_error"),
-        code=text_at(error, "status"),
+        code=_reason(error.get("details")) or text_at(error, "status"),
         param=_violated_field(error.get("details")),
     )
+
+
+def _reason(details: Any) -> str | None:
+    """What says more than the status: a wrong key is an invalid argument like any other."""
+    try:
+        reasons = [text_at(detail, "reason") for detail in items_of(details, "")]
+    except (InputError, AttributeError):
+        return None
+    return _BAD_KEY if _BAD_KEY in reasons else None
 
 
 def _violated_field(details: Any) -> str | None:
@@ -268,4 +279,18 @@ def render_error(error: ApiError) -> JsonObject:
     status = error.status or 500
     usual = _STATUSES.get(status, "INTERNAL" if status >= 500 else "INVALID_ARGUMENT")
     known = error.code if error.code in {*_STATUSES.values(), *_OTHER_CODES} else usual
-    return {"error": {"code": status, "message": error.message, "status": known}}
+    body: JsonObject = {"code": status, "message": error.message, "status": known}
+    if error.code == _BAD_KEY:
+        body["details"] = [
+            {
+                "@type": f"{_RPC}.ErrorInfo",
+                "reason": _BAD_KEY,
+                "domain": "googleapis.com",
+                "metadata": {"service": "generativelanguage.googleapis.com"},
+            },
+            {"@type": f"{_RPC}.LocalizedMessage", "locale": "en-US", "message": error.message},
+        ]
+    elif error.param is not None:
+        violation = {"field": error.param, "description": error.message}
+        body["details"] = [{"@type": f"{_RPC}.BadRequest", "fieldViolations": [violation]}]
+    return {"error": body}

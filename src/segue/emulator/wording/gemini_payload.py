@@ -1,0 +1,135 @@
+"""Where Gemini's JSON parser says that something stands, and what it says of it there.
+
+The parser names fields as the API's own messages do (`function_call`), entries of maps by their number
+(`properties[0].value`), and speaks of all faults at once, a line each. What checks the message afterwards names entries
+of maps by their keys (`properties[a]`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from segue.conformance.gemini.shape import FIELDS, base64_fault, snake
+from segue.conformance.values import is_object
+from segue.emulator.wording.fault import Fault
+from segue.wire.base import ApiError
+
+__all__ = ["Spot", "invalid", "member", "spot", "unknown", "unparsed"]
+
+_PACKAGE = "type.googleapis.com/google.ai.generativelanguage.v1beta"
+_SCALARS = {"string": "TYPE_STRING", "bytes": "TYPE_BYTES", "signature": "TYPE_BYTES", "bool": "TYPE_BOOL"}
+_NAMED = {
+    "request": f"{_PACKAGE}.GenerateContentRequest",
+    "struct": "type.googleapis.com/google.protobuf.Struct",
+    "result": "type.googleapis.com/google.protobuf.Struct",
+    "type": f"{_PACKAGE}.Type",
+    "mode": f"{_PACKAGE}.FunctionCallingConfig.Mode",
+}
+_ENUMS: Mapping[str, frozenset[str]] = {
+    "type": frozenset({"TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"}),
+    "mode": frozenset({"MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"}),
+}
+_LONGEST = 80
+
+
+def invalid(message: str, param: str | None = None) -> ApiError:
+    """A refusal; `param` is the field that the parser names."""
+    return ApiError(400, message, "invalid_request_error", "INVALID_ARGUMENT", param)
+
+
+def member(value: object, *spellings: str) -> object:
+    """What stands in an object under one of these names, or None."""
+    if is_object(value):
+        return next((value[name] for name in spellings if name in value), None)
+    return None
+
+
+class Spot(Struct, frozen=True):
+    """A place in the body: `path` as the parser names it, `checked` as the later checks do, `above` the holder's."""
+
+    path: str
+    checked: str
+    above: str
+    key: str
+    what: str
+    """The kind of the field (`part`, `[]part`, `string` …), and `""` where the API has no such field."""
+    value: Any
+
+
+def spot(fault: Fault) -> Spot:
+    """The place of the first violation."""
+    path = checked = above = key = ""
+    what = "request"
+    value: object = fault.body
+    for step in fault.steps:
+        above = path
+        if isinstance(step, int):
+            path, checked = f"{path}[{step}]", f"{checked}[{step}]"
+            what = what.removeprefix("[]")
+        elif what.startswith("{}"):
+            number = list(value).index(step) if is_object(value) and step in value else 0
+            path, checked = f"{path}[{number}].value", f"{checked}[{step}]"
+            key, what = step, what[2:]
+        else:
+            known = FIELDS.get(what.removeprefix("[]"), {})
+            name = snake(step)
+            key, what = step, known.get(name, "")
+            path, checked = (f"{said}.{name}" if said else name for said in (path, checked))
+        value = _inside(value, step)
+    return Spot(path, checked, above, key, what, value)
+
+
+def _inside(value: Any, step: str | int) -> Any:
+    try:
+        return value[step]
+    except (KeyError, IndexError, TypeError):
+        return None
+
+
+def _shown(value: Any) -> str:
+    if is_object(value):
+        return "Starting an object on a scalar field"
+    said = json.dumps(value, ensure_ascii=False, default=str)
+    return said if len(said) <= _LONGEST else f'{said[:_LONGEST]}…"'
+
+
+def _type_name(what: str) -> str:
+    if what in _SCALARS:
+        return _SCALARS[what]
+    return _NAMED.get(what) or f"{_PACKAGE}.{''.join(word.capitalize() for word in what.split('_'))}"
+
+
+def _is(value: Any, what: str) -> bool:
+    if what in FIELDS or what.startswith("{}") or what in ("struct", "object", "result"):
+        return is_object(value)
+    if what == "bool":
+        return isinstance(value, bool)
+    return isinstance(value, str) and (what not in _ENUMS or value.upper() in _ENUMS[what])
+
+
+def unknown(at: Spot, why: str = "Cannot find field.") -> str:
+    """What the parser says of a name."""
+    inside = f" at '{at.above}'" if at.above else ""
+    return f'Invalid JSON payload received. Unknown name "{at.key}"{inside}: {why}'
+
+
+def unparsed(at: Spot) -> str:
+    """What the parser says of this place, and `""` where it can read what stands there."""
+    value, what = at.value, at.what
+    if not what:
+        return unknown(at)
+    if what.startswith("[]") and not isinstance(value, list | tuple):
+        # A lone value stands for a list of one.
+        what = what[2:]
+    if value is None or what == "any" or what.startswith("[]"):
+        return ""
+    if isinstance(value, list | tuple):
+        return unknown(at, "Proto field is not repeating, cannot start list.")
+    named = f"Invalid value at '{at.path}' ({_type_name(what)}), "
+    if what in ("bytes", "signature") and isinstance(value, str):
+        return f"{named}Base64 decoding failed for {_shown(value)}" if base64_fault(value) else ""
+    return "" if _is(value, what) else f"{named}{_shown(value)}"
