@@ -26,7 +26,7 @@ __all__ = ["arguments_for", "fits", "offered"]
 
 _READ = 4_000
 """Characters of the words that are looked at, from their end."""
-_SHALLOW = 3
+_SHALLOW = 2
 _DEEPEST = 12
 _WORK = 4_000
 _TRIES = 60

@@ -60,6 +60,7 @@ _JOINED = re.compile(
     re.IGNORECASE,
 )
 _JOINT = re.compile(r"[,;&/+]|\b(?:and|or|plus|vs|versus|as well as)\b", re.IGNORECASE)
+_PLACED = re.compile(r"\b(?:in|at|for|near)\s+$", re.IGNORECASE)
 _LEADING = re.compile(r"(?:^|[.!?:;\n]|[-*•])\s*$")
 _NUMBERS = "zero - two three four five six seven eight nine ten eleven twelve"
 _NUMBER_WORDS = {word: number for number, word in enumerate(_NUMBERS.split()) if word != "-"}
@@ -160,7 +161,7 @@ def _names(text: str) -> list[Offer]:
         listed = any(_is_joint(text[offer.end : name.start]) for name in names if name.start > offer.start)
         if " " in offer.text or not after or listed:
             names.append(offer)
-    placed = [name for name in names if re.search(r"\b(?:in|at|for|near)\s+$", text[: name.start])]
+    placed = [name for name in names if _PLACED.search(text[: name.start])]
     return sorted(names, key=lambda name: (bool(placed) and name.start < placed[0].start, name.start))
 
 
