@@ -41,9 +41,10 @@ def arguments_for(schema: Mapping[str, Any] | None, words: str, *, nth: int = 0)
     return _made(schema, words, nth)[0]
 
 
-def offered(schema: Mapping[str, Any] | None, words: str) -> int:
-    """How many of the arguments come from the words."""
-    return _made(schema, words, 0)[1].total()
+def offered(schema: Mapping[str, Any] | None, words: str) -> tuple[int, bool]:
+    """How many of the arguments come from words that name them, and whether one is just what it is all about."""
+    taken = _made(schema, words, 0)[1]
+    return taken.total() - taken["topic"], taken["topic"] > 0
 
 
 def fits(schema: Mapping[str, Any] | None, value: Any) -> bool:

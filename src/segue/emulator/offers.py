@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -88,8 +89,9 @@ class Offer(Struct, frozen=True):
     """The stems of the words before and after the group."""
 
 
+@lru_cache(maxsize=32)
 def offers_in(words: str) -> Mapping[Source, tuple[Offer, ...]]:
-    """All that these words offer, by what it is."""
+    """All that these words offer, by what it is. Read once for all tools."""
     found: dict[Source, list[Offer]] = {}
     found["code"] = [_captured(match) for match in _CODE.finditer(words)]
     rest = _hidden(words, found["code"])

@@ -17,6 +17,7 @@ from segue.wire.schema.vocabulary import Node
 __all__ = ["Slot", "made_numbers", "made_texts", "of_format", "slot_of"]
 
 _VARIANTS = 8
+_EXACT = 2**53
 
 
 class Slot(Struct, frozen=True):
@@ -43,7 +44,7 @@ _SLOTS = _slots(
     ("city location place town country region state address airport station area", ("name", "quoted"), ()),
     ("name person user author customer company team symbol ticker currency language", ("name", "quoted"), ()),
     ("expression formula calculation equation math", ("sum", "code", "quoted"), ("topic",)),
-    ("command cmd code script shell sql patch", ("code", "quoted"), ("topic",)),
+    ("command cmd code script shell sql patch", ("code", "quoted"), ()),
     ("query q search keyword term topic question prompt pattern subject title", ("quoted", "code"), ("topic",)),
     ("content body message text note comment description task instruction input", ("quoted", "code"), ("topic",)),
     ("id identifier order ticket issue ref reference number key sku", ("id", "number", "quoted"), ()),
@@ -152,7 +153,7 @@ def made_numbers(node: Node, *, whole: bool) -> Iterator[Any]:
         near = -(-start // unit)
         for count in (0, 1, 2, 3, -1, -2, -3, 4, 5):
             number = (near + count) * unit
-            yield int(number) if number == int(number) else number
+            yield int(number) if abs(number) < _EXACT and number == int(number) else number
     if not whole:
         middle = (low + high) / 2 if math.isfinite(low + high) else start
         tried = (middle, start + 0.5, start - 0.5, low, high, (low + middle) / 2, (middle + high) / 2)
