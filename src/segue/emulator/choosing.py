@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from segue.canonical.request import Tool
@@ -19,8 +19,8 @@ _NEAR = 0.6
 """A tool whose score is at least so much of the best one's is called too."""
 _SILENT = """
     a about all also an and any are as at be by can call current do does for from get give given has have how i if in
-    into is it its like make me my new no not of on one or our please s set some tell that the their them then there this
-    to tool up use used user using want was we were what when where which who will with would you your
+    into is it its like make me my new no not of on one or our please s set some tell that the their them then there
+    this to tool up use used user using want was we were what when where which who will with would you your
 """
 _STOPS = frozenset(_SILENT.split())
 _ALIKE = (
@@ -77,14 +77,20 @@ def _score(
         parameters = sum(said.get(word, 0) for word in set(_parameter_words(schema)))
         named, by_topic = offered(schema, words)
         filled = min(named, 3) + (_TOPIC if by_topic else 0)
-        lacking = max(0, len(cast("list[str]", schema.get("required", []))) - named - by_topic)
+        lacking = max(0, len(_items(schema.get("required"))) - named - by_topic)
         score += _PARAMETER * min(parameters, 2) + _OFFER * filled - _LACK * min(lacking, 3)
     return score, name > 0 or described >= 1
 
 
 def _parameter_words(schema: Mapping[str, Any]) -> Iterator[str]:
-    for name in cast("Mapping[str, Any]", schema.get("properties", {})):
+    for name in _items(schema.get("properties")):
         yield from tokens(name)
+
+
+def _items(value: object) -> list[str]:
+    """The texts in a list or the keys of an object; a schema may hold anything in their place."""
+    held = cast("Iterable[object]", value) if isinstance(value, list | dict) else ()
+    return [item for item in held if isinstance(item, str)]
 
 
 def free_text(tool: Tool, words: str) -> str:

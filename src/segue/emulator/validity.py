@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
@@ -23,7 +24,9 @@ _DEEPEST = 60
 @lru_cache(maxsize=256)
 def _compiled(pattern: str) -> re.Pattern[str] | None:
     try:
-        return re.compile(pattern)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return re.compile(pattern)
     except (re.error, OverflowError, RecursionError):
         return None
 
