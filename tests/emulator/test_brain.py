@@ -162,9 +162,7 @@ def test_who_is_not_to_think_does_not() -> None:
 
 def test_the_seed_changes_words_and_nothing_else() -> None:
     request = asked("Weather in Lisbon?", *ALL)
-    turns = (
-        {answer(request, seed=seed) for seed in range(20)} if False else [answer(request, seed=s) for s in range(20)]
-    )
+    turns = [answer(request, seed=seed) for seed in range(20)]
     assert len({str(turn) for turn in turns}) > 1
     assert {str(calls(turn)) for turn in turns} == {"[('get_weather', {'city': 'Lisbon'})]"}
     assert answer(request, seed=7) == answer(request, seed=7)
@@ -179,7 +177,9 @@ def weather(call: ToolCall) -> ToolResponse:
 
 def test_one_result_is_told() -> None:
     request = asked("Weather in Lisbon?", WEATHER)
-    assert said(answer(answered(request, answer(request), weather))).endswith("get_weather (Lisbon): 18 °C, light rain")
+    assert said(answer(answered(request, answer(request), weather))) == (
+        "Here is what get_weather (Lisbon) gave: 18 °C, light rain"
+    )
 
 
 def test_all_results_are_told_in_short() -> None:
@@ -289,7 +289,7 @@ def test_what_is_too_long_is_cut() -> None:
     assert answer(asked("Read src/x.py", READ, max_tokens=2)) == (End("length"),)
 
 
-# ------------------------------------------------------------------------------------------------------------ any request
+# --------------------------------------------------------------------------------------------------------- any request
 
 
 def check(request: Request, turn: Turn) -> None:

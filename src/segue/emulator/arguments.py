@@ -13,8 +13,8 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, cast
 
-from segue.emulator.offers import Offer, Source, offers_in, stemmed, tokens
-from segue.emulator.slots import fitted, made_numbers, made_texts, of_format, slot_of
+from segue.emulator.offers import stemmed
+from segue.emulator.scalars import Scalars, given
 from segue.emulator.validity import Judge, of_key
 from segue.wire.schema.document import Document
 from segue.wire.schema.merge import Merger, values_of
@@ -30,7 +30,6 @@ _SHALLOW = 2
 _DEEPEST = 12
 _WORK = 4_000
 _TRIES = 60
-_LIMITS = frozenset({"limit", "count", "num", "max", "top", "maximum", "number", "n", "amount", "size"})
 
 
 def arguments_for(schema: Mapping[str, Any] | None, words: str, *, nth: int = 0) -> Any:
@@ -55,11 +54,11 @@ def fits(schema: Mapping[str, Any] | None, value: Any) -> bool:
 def _made(schema: Mapping[str, Any] | None, words: str, nth: int) -> tuple[Any, Counter[str]]:
     document = read_document(schema or {}, Notes())
     words = words[-_READ:]
-    maker = _Maker(document, words, Counter(), 0)
-    value = maker.root()
+    scalars = Scalars(words, {}, 0)
+    value = _Maker(document, scalars).root()
     if nth:
-        value = _Maker(document, words, maker.taken, nth).root()
-    return value, maker.taken
+        value = _Maker(document, Scalars(words, scalars.taken, nth)).root()
+    return value, scalars.taken
 
 
 class _NoValueError(Exception):
@@ -67,24 +66,14 @@ class _NoValueError(Exception):
 
 
 class _Maker:
-    """Makes one value. `first` counts what the first call took: of what it took one, the `nth` call takes another."""
+    """Makes one value. What it takes from the words is counted in `scalars.taken`."""
 
-    def __init__(self, document: Document, words: str, first: Counter[str], nth: int) -> None:
+    def __init__(self, document: Document, scalars: Scalars) -> None:
         self._root = document.root
         self._judge = Judge(document)
         self._merger = Merger(document, Notes())
-        self._offers = offers_in(words)
-        self._tokens = tokens(words)
-        self._words = [word.strip(".,;:!?()[]\"'") for word in words.split()]
-        self._first = first
-        self._nth = nth
+        self._scalars = scalars
         self._work = _WORK
-        self._used: set[str] = set()
-        self._closed: frozenset[str] = frozenset()
-        self._last: tuple[Source, int] | None = None
-        self._group: tuple[Source, int] | None = None
-        self._weak = False
-        self.taken: Counter[str] = Counter()
 
     def root(self) -> Any:
         try:
@@ -92,170 +81,78 @@ class _Maker:
         except (_NoValueError, RecursionError):
             return {}
 
-    # ---------------------------------------------------------------------------------------------------- any schema
-
     def _value(self, schema: Schema, name: str, depth: int, *, skip: int = 0, offered: bool = False) -> Any:
         """A value for what is called `name`: not one of the first `skip`; if `offered`, only from the words."""
         self._work -= 1
         if schema is False or depth > _DEEPEST or self._work < 0:
             raise _NoValueError
-        before = self._used.copy(), self.taken.copy()
+        mark = self._scalars.mark()
         for value in islice(self._candidates(schema, name, depth, offered), _TRIES + skip):
             if self._judge.takes(schema, value):
                 if not skip:
                     return value
                 skip -= 1
-        self._used, self.taken = before
+        self._scalars.give_back(mark)
         raise _NoValueError
 
     def _candidates(self, schema: Schema, name: str, depth: int, offered: bool) -> Iterator[Any]:
         """What may be a value. Whoever takes one leaves its words taken; whoever goes on gives them back."""
         branches = self._merger.branches(schema, "")
-        if depth > _SHALLOW:
-            branches.sort(key=_weight)
-        for node in branches:
+        for node in sorted(branches, key=_weight) if depth > _SHALLOW else branches:
             values = values_of(node)
             if values is not None:
-                yield from self._listed(values, node, name, offered)
+                yield from self._scalars.listed(values, node, name, offered=offered)
                 continue
             for kind in _kinds(node, depth):
-                before = self._used.copy(), self.taken.copy()
+                mark = self._scalars.mark()
                 with suppress(_NoValueError):
                     yield from self._of_kind(kind, node, name, depth, offered)
-                self._used, self.taken = before
+                self._scalars.give_back(mark)
 
     def _of_kind(self, kind: str, node: Node, name: str, depth: int, offered: bool) -> Iterator[Any]:
         if kind == "object":
             if not offered:
                 yield from self._objects(node, depth)
         elif kind == "array":
-            yield from self._arrays(node, name, depth, offered)
+            yield from self._arrays(node, stemmed(name), depth, offered)
         elif kind == "string":
-            yield from self._texts(node, name, offered)
+            yield from self._scalars.texts(node, name, offered=offered)
         elif kind in ("number", "integer"):
-            yield from self._numbers(node, name, offered, whole=kind == "integer")
+            yield from self._scalars.numbers(node, name, whole=kind == "integer", offered=offered)
         elif kind == "boolean":
-            yield from self._flags(node, name, offered)
+            yield from self._scalars.flags(node, name, offered=offered)
         elif not offered:
             yield None
 
-    def _listed(self, values: list[Any], node: Node, name: str, offered: bool) -> Iterator[Any]:
-        """Of several values that are listed, those that the words name go first."""
-        named = [value for value in values if self._says(value)]
-        if named and name not in self._closed:
-            place = self._nth if self._nth < len(named) and self._first[name] == 1 else 0
-            self.taken[name] += 1
-            yield from named[place:]
-            self.taken[name] -= 1
-        if not offered:
-            yield from _given(node)
-            yield from values
-
-    def _says(self, value: Any) -> bool:
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            return False
-        said = tokens(str(value))
-        starts = range(len(self._tokens) - len(said) + 1)
-        return bool(said) and any(self._tokens[at : at + len(said)] == said for at in starts)
-
-    # ------------------------------------------------------------------------------------------------------- scalars
-
-    def _take(self, sources: tuple[Source, ...]) -> Iterator[Offer]:
-        """What the words offer, marked as taken for as long as nobody asks for the next."""
-        for source in sources:
-            if source in self._closed:
-                continue
-            for offer in self._offers.get(source, ()):
-                offer = self._nth_of(source, offer)
-                place = (source, offer.group)
-                if offer.text in self._used or self._group not in (None, place):
-                    continue
-                self._used.add(offer.text)
-                self.taken[source] += 1
-                self._last = place
-                yield offer
-                self._used.discard(offer.text)
-                self.taken[source] -= 1
-
-    def _nth_of(self, source: Source, offer: Offer) -> Offer:
-        if not self._nth or self._first[source] != 1:
-            return offer
-        told = [other for other in self._offers[source] if other.group == offer.group]
-        place = told.index(offer) + self._nth
-        return told[place] if place < len(told) else offer
-
-    def _texts(self, node: Node, name: str, offered: bool) -> Iterator[str]:
-        form = node.get("format")
-        known = of_format(form)
-        slot = slot_of(name, node)
-        if slot.named or known or not offered:
-            for offer in self._take(known.sources if known else slot.sources):
-                text = fitted(offer.text, form)
-                if text is not None:
-                    yield text
-        if offered and not self._weak:
-            return
-        if not offered:
-            yield from (value for value in _given(node) if isinstance(value, str))
-        if not known:
-            yield from (offer.text for offer in self._take(slot.weak))
-        if offered:
-            return
-        yield from made_texts(node, name, self._words)
-
-    def _numbers(self, node: Node, name: str, offered: bool, *, whole: bool) -> Iterator[Any]:
-        asked = set(tokens(name))
-        numbers = list(self._take(("number",)))
-        near = [offer for offer in numbers if _is_beside(offer, asked)]
-        wanted = {offer.text for offer in (near if near or offered else numbers)}
-        for offer in self._take(("number",)):
-            if offer.text in wanted:
-                yield _number(offer.text)
-        if not offered:
-            yield from _given(node)
-            yield from made_numbers(node, whole=whole)
-
-    def _flags(self, node: Node, name: str, offered: bool) -> Iterator[bool]:
-        if any(word.startswith(asked) for asked in tokens(name) if len(asked) > 3 for word in self._tokens):
-            yield True
-        if not offered:
-            yield from (value for value in _given(node) if isinstance(value, bool))
-            yield from (False, True)
-
-    # ---------------------------------------------------------------------------------------------------- containers
+    # -------------------------------------------------------------------------------------------------------- arrays
 
     def _arrays(self, node: Node, name: str, depth: int, offered: bool) -> Iterator[list[Any]]:
         prefix = cast("list[Schema]", node.get("prefixItems", []))
         least, most = node.get("minItems", 0), node.get("maxItems", math.inf)
-        item, singular = node.get("items", True), stemmed(name)
-        told = [] if prefix else self._told(item, singular, depth, most)
+        told = [] if prefix else self._told(node.get("items", True), name, depth, most)
         if told:
-            yield self._padded(told, node, singular, depth, least)
+            yield self._padded(told, node, name, depth, least)
         if offered:
             return
-        yield from (value for value in _given(node) if isinstance(value, list))
-        needed = [self._value(part, singular, depth + 1) for part in prefix[: int(min(most, len(prefix)))]]
+        yield from (value for value in given(node) if isinstance(value, list))
+        needed = [self._value(part, name, depth + 1) for part in prefix[: int(min(most, len(prefix)))]]
         if "contains" in node:
-            needed += [
-                self._value(node["contains"], singular, depth + 1, skip=n) for n in range(node.get("minContains", 1))
-            ]
+            count = node.get("minContains", 1)
+            needed += [self._value(node["contains"], name, depth + 1, skip=skip) for skip in range(count)]
         if depth < _SHALLOW and not needed and most > 0:
             with suppress(_NoValueError):
-                yield self._padded([], node, singular, depth, max(1, least))
-        yield self._padded(needed, node, singular, depth, least)
+                yield self._padded([], node, name, depth, max(1, least))
+        yield self._padded(needed, node, name, depth, least)
         yield []
 
     def _told(self, item: Schema, name: str, depth: int, most: float) -> list[Any]:
-        """Items out of the words, all of one breath."""
+        """Items out of the words, as many as were told in one breath."""
         told: list[Any] = []
-        outer, self._last = self._group, None
-        with suppress(_NoValueError):
+        with self._scalars.of_one_breath(), suppress(_NoValueError):
             while len(told) < most:
                 told.append(self._value(item, name, depth + 1, offered=True))
-                self._group = self._last
-                if self._last is None:  # what is listed in the schema can be named once
+                if not self._scalars.stay():
                     break
-        self._group = outer
         return told
 
     def _padded(self, items: list[Any], node: Node, name: str, depth: int, least: int) -> list[Any]:
@@ -269,68 +166,51 @@ class _Maker:
                 items.append(value)
         return items
 
+    # ------------------------------------------------------------------------------------------------------- objects
+
     def _objects(self, node: Node, depth: int) -> Iterator[dict[str, Any]]:
-        made: dict[str, Any] = {}
-        declared = cast("dict[str, Schema]", node.get("properties", {}))
-        required = cast("list[str]", node.get("required", []))
-        for name in sorted(
-            required, key=lambda name: list(declared).index(name) if name in declared else len(declared)
-        ):
-            self._put(made, node, name, depth)
-        bare = dict(made)
-        self._put_offered(made, node, depth)
+        bare: dict[str, Any] = {}
+        order = {name: place for place, name in enumerate(node.get("properties", ()))}
+        for name in sorted(node.get("required", ()), key=lambda name: order.get(name, len(order))):
+            bare[name] = self._property(node, name, depth)
+        made = self._with_offered(bare, node, depth)
         if not made:
-            self._weak = True
-            self._put_offered(made, node, depth)
-            self._weak = False
+            made = self._with_offered(bare, node, depth, weak=True)
         for value in (made, bare):
             yield self._completed(value, node, depth)
-        yield from (value for value in _given(node) if isinstance(value, dict))
+        yield from (value for value in given(node) if isinstance(value, dict))
         for skip in range(1, 6):
             for name in bare:
-                try:
-                    yield {**bare, name: self._value(_whole(node, name), name, depth + 1, skip=skip)}
-                except _NoValueError:
-                    continue
-
-    def _put_offered(self, made: dict[str, Any], node: Node, depth: int) -> None:
-        """What may be left out, where the words offer something of a kind that nobody took from yet."""
-        outer = self._closed
-        for name in node.get("properties", ()):
-            self._closed = frozenset(source for source, count in self.taken.items() if count)
-            if name not in made:
                 with suppress(_NoValueError):
-                    self._put(made, node, name, depth, offered=True)
-        self._closed = outer
+                    yield {**bare, name: self._property(node, name, depth, skip=skip)}
 
-    def _put(self, made: dict[str, Any], node: Node, name: str, depth: int, *, offered: bool = False) -> None:
-        made[name] = self._value(_whole(node, name), name, depth + 1, offered=offered)
+    def _property(self, node: Node, name: str, depth: int, *, skip: int = 0, offered: bool = False) -> Any:
+        parts = of_key(node, name)
+        return self._value(
+            parts[0] if len(parts) == 1 else {"allOf": parts}, name, depth + 1, skip=skip, offered=offered
+        )
 
-    def _completed(self, made: dict[str, Any], node: Node, depth: int) -> dict[str, Any]:
-        """With what has to be there because of the others, and as many keys as are wanted."""
+    def _with_offered(self, made: dict[str, Any], node: Node, depth: int, *, weak: bool = False) -> dict[str, Any]:
+        """And what may be left out, where the words offer something of a kind that nothing was taken of yet."""
         made = dict(made)
-        wanted = [name for key in made for name in node.get("dependentRequired", {}).get(key, ())]
-        wanted += list(node.get("properties", ())) if len(made) < node.get("minProperties", 0) else []
-        for name in (*wanted, "key", "more", *(f"key{number}" for number in range(2, 9))):
-            if name in made or (name not in wanted and len(made) >= node.get("minProperties", 0)):
-                continue
-            try:
-                self._put(made, node, name, depth)
-            except _NoValueError:
-                continue
+        for name in node.get("properties", ()):
+            if name not in made:
+                with self._scalars.untouched(weak=weak), suppress(_NoValueError):
+                    made[name] = self._property(node, name, depth, offered=True)
         return made
 
-
-def _whole(node: Node, name: str) -> Schema:
-    parts = of_key(node, name)
-    return parts[0] if len(parts) == 1 else {"allOf": parts}
-
-
-def _given(node: Node) -> Iterator[Any]:
-    """What the schema itself gives as a value."""
-    if "default" in node:
-        yield node["default"]
-    yield from node.get("examples", ())
+    def _completed(self, made: dict[str, Any], node: Node, depth: int) -> dict[str, Any]:
+        """And what has to be there because of others, and as many keys as are wanted."""
+        made = dict(made)
+        least = node.get("minProperties", 0)
+        for name in [name for key in made for name in node.get("dependentRequired", {}).get(key, ())]:
+            if name not in made:
+                made[name] = self._property(node, name, depth)
+        for name in (*node.get("properties", ()), *(f"key{number}" for number in range(1, 9))):
+            if len(made) < least and name not in made:
+                with suppress(_NoValueError):
+                    made[name] = self._property(node, name, depth)
+        return made
 
 
 _WEIGHTS = {"null": 0, "boolean": 1, "integer": 1, "number": 1, "string": 1, "array": 2, "object": 3}
@@ -350,15 +230,3 @@ def _kinds(node: Node, depth: int) -> list[str]:
     if depth > _SHALLOW:
         return sorted(types, key=_WEIGHTS.__getitem__)
     return sorted(types, key=lambda kind: (depth == 0 and kind != "object", kind == "null"))
-
-
-def _is_beside(offer: Offer, asked: set[str]) -> bool:
-    before, after = offer.beside
-    if before in asked or after in asked:
-        return True
-    return bool(asked & _LIMITS) and before in ("top", "first", "last", "limit", "most", "max")
-
-
-def _number(text: str) -> int | float:
-    plain = text.replace(",", "").replace("−", "-")
-    return float(plain) if "." in plain else int(plain)

@@ -70,7 +70,7 @@ _COMMON = """
     how i i'd i'll i'm i've if in is it it's just let list look make may me my no not now of ok okay on open or our
     please read run search see send set shall show so tell thank thanks that the their them then there these they this
     those to today tomorrow tonight us use was we were what what's when where which who whose why will with would write
-    yes yesterday you your monday tuesday wednesday thursday friday saturday sunday
+    well sure hm yes yesterday you your monday tuesday wednesday thursday friday saturday sunday
 """
 _FIRST_PARTS = frozenset(
     {"New", "San", "Los", "Las", "Saint", "St", "Rio", "São", "El", "Hong", "Buenos", "Tel", "Cape"}
@@ -161,7 +161,7 @@ def _names(text: str) -> list[Offer]:
     for offer in leading:
         after = text[offer.end :].strip(" .?!")
         listed = any(_is_joint(text[offer.end : name.start]) for name in names if name.start > offer.start)
-        if " " in offer.text or not after or listed:
+        if " " in offer.text or not after or listed or (not names and text[offer.end :].startswith(",")):
             names.append(offer)
     placed = [name for name in names if _PLACED.search(text[: name.start])]
     return sorted(names, key=lambda name: (bool(placed) and name.start < placed[0].start, name.start))

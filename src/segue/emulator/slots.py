@@ -14,7 +14,7 @@ from segue.emulator.offers import Source, tokens
 from segue.emulator.patterns import text_for
 from segue.wire.schema.vocabulary import Node
 
-__all__ = ["Slot", "made_numbers", "made_texts", "of_format", "slot_of"]
+__all__ = ["Slot", "fitted", "made_numbers", "made_texts", "of_format", "slot_of"]
 
 _VARIANTS = 8
 _EXACT = 2**53
