@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from segue.canonical.blocks import ToolCall, ToolResponse
-from segue.emulator.exchange import Exchange, failed, result_text
+from segue.emulator.recent import Exchange, failed, result_text
 from segue.emulator.offers import tokens
 from segue.emulator.turns import Call
 
