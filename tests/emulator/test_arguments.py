@@ -169,6 +169,11 @@ def _keys(node: Any) -> list[str]:
     return list(node) if isinstance(node, dict) else []
 
 
+def test_what_is_beyond_it_is_given_up_alone() -> None:
+    schema = takes(code={**STRING, "pattern": r"^(?=.*\d)(?=.*[A-Z])[^-]{8,}$"}, city=STRING)
+    assert arguments_for(schema, "In Lisbon") == {"code": "In", "city": "Lisbon"}
+
+
 @pytest.mark.parametrize("pattern", [r"\p{L}+", r"(a)\1", "(", "[", "a{2", r"\u00e9", "*"])
 def test_a_pattern_that_is_not_simple_is_given_up(pattern: str) -> None:
     text = text_for(pattern)

@@ -35,7 +35,8 @@ _TRIES = 60
 def arguments_for(schema: Mapping[str, Any] | None, words: str, *, nth: int = 0) -> Any:
     """A value for this schema. Where the words name several («Lisbon and Oslo»), the `nth` call gets the `nth`.
 
-    Past the last of them it is the value of the first call again. A schema that takes no value gets an empty object.
+    Past the last of them it is the value of the first call again. For a pattern that is beyond it any text is given;
+    a schema that takes no value at all gets an empty object.
     """
     return _made(schema, words, nth)[0]
 
@@ -54,11 +55,15 @@ def fits(schema: Mapping[str, Any] | None, value: Any) -> bool:
 def _made(schema: Mapping[str, Any] | None, words: str, nth: int) -> tuple[Any, Counter[str]]:
     document = read_document(schema or {}, Notes())
     words = words[-_READ:]
-    scalars = Scalars(words, {}, 0)
-    value = _Maker(document, scalars).root()
-    if nth:
-        value = _Maker(document, Scalars(words, scalars.taken, nth)).root()
-    return value, scalars.taken
+    for patterns in (True, False):
+        judge = Judge(document, patterns=patterns)
+        scalars = Scalars(words, {}, 0)
+        with suppress(_NoValueError, RecursionError):
+            value = _Maker(document, judge, scalars).root()
+            if nth:
+                value = _Maker(document, judge, Scalars(words, scalars.taken, nth)).root()
+            return value, scalars.taken
+    return {}, Counter()
 
 
 class _NoValueError(Exception):
@@ -68,18 +73,15 @@ class _NoValueError(Exception):
 class _Maker:
     """Makes one value. What it takes from the words is counted in `scalars.taken`."""
 
-    def __init__(self, document: Document, scalars: Scalars) -> None:
+    def __init__(self, document: Document, judge: Judge, scalars: Scalars) -> None:
         self._root = document.root
-        self._judge = Judge(document)
+        self._judge = judge
         self._merger = Merger(document, Notes())
         self._scalars = scalars
         self._work = _WORK
 
     def root(self) -> Any:
-        try:
-            return self._value(self._root, "", 0)
-        except (_NoValueError, RecursionError):
-            return {}
+        return self._value(self._root, "", 0)
 
     def _value(self, schema: Schema, name: str, depth: int, *, skip: int = 0, offered: bool = False) -> Any:
         """A value for what is called `name`: not one of the first `skip`; if `offered`, only from the words."""

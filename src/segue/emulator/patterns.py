@@ -15,6 +15,7 @@ _PLAIN = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ _-.,:;/
 _COUNT = re.compile(r"\{(\d+)(,(\d*))?\}")
 _GROUP = re.compile(r"\((?:\?:|\?P?<[A-Za-z_]\w*>)?(?!\?)")
 _LOOK = re.compile(r"\(\?<?[=!]")
+_CODE_POINT = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})")
 _LONGEST = 2_000
 
 
@@ -132,6 +133,9 @@ class _Reader:
             return _CLASSES[sign]
         if sign.lower() in _CLASSES:
             return "".join(one for one in _PLAIN if one not in _CLASSES[sign.lower()])
+        if code := _CODE_POINT.match(self._pattern, self._at - 1):
+            self._at = code.end()
+            return chr(int(code[1] or code[2], 16))
         if sign in _CONTROLS:
             return _CONTROLS[sign]
         if sign.isalnum():

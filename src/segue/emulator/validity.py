@@ -38,10 +38,13 @@ def matches(pattern: str, text: str) -> bool:
 
 
 class Judge:
-    def __init__(self, document: Document) -> None:
+    """Without `patterns` any text is taken for what they ask for."""
+
+    def __init__(self, document: Document, *, patterns: bool = True) -> None:
         self._find = document.find
+        self._patterns = patterns
         self._about: dict[str, Callable[[Node, Any, int], bool]] = {
-            "string": lambda node, value, _: _is_text(node, value),
+            "string": self._is_text,
             "number": lambda node, value, _: _is_number(node, value),
             "array": self._is_array,
             "object": self._is_object,
@@ -76,6 +79,11 @@ class Judge:
         if "if" in node:
             return self.takes(node.get("then" if self.takes(node["if"], value, depth) else "else", True), value, depth)
         return True
+
+    def _is_text(self, node: Node, value: str, _depth: int) -> bool:
+        if not node.get("minLength", 0) <= len(value) <= node.get("maxLength", len(value)):
+            return False
+        return not self._patterns or "pattern" not in node or matches(node["pattern"], value)
 
     def _is_array(self, node: Node, value: list[Any], depth: int) -> bool:
         if not node.get("minItems", 0) <= len(value) <= node.get("maxItems", len(value)):
@@ -126,12 +134,6 @@ def _is_typed(types: list[str] | None, kind: str, value: Any) -> bool:
     if types is None or kind in types:
         return True
     return kind == "number" and "integer" in types and (isinstance(value, int) or value.is_integer())
-
-
-def _is_text(node: Node, value: str) -> bool:
-    if not node.get("minLength", 0) <= len(value) <= node.get("maxLength", len(value)):
-        return False
-    return "pattern" not in node or matches(node["pattern"], value)
 
 
 def _is_number(node: Node, value: float) -> bool:
