@@ -1,0 +1,108 @@
+"""Which tools a human's words ask for: by the words that a tool is declared with, the rarer the weightier."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from segue.canonical.request import Tool
+from segue.emulator.arguments import offered
+from segue.emulator.offers import offers_in, tokens
+from segue.emulator.patterns import text_for
+from segue.emulator.slots import slot_of
+
+__all__ = ["best_tools", "free_text"]
+
+_NAME, _PARAMETER, _DESCRIPTION, _OFFER, _TOPIC, _LACK = 4.0, 1.0, 1.0, 0.75, 0.3, 0.2
+_NEAR = 0.6
+"""A tool whose score is at least so much of the best one's is called too."""
+_SILENT = """
+    a about all also an and any are as at be by can call current do does for from get give given has have how i if in
+    into is it its like make me my new no not of on one or our please s set some tell that the their them then there
+    this to tool up use used user using want was we were what when where which who will with would you your
+"""
+_STOPS = frozenset(_SILENT.split())
+_ALIKE = (
+    frozenset({"read", "open", "show", "cat", "view", "print"}),
+    frozenset({"search", "find", "look", "lookup", "grep", "seek"}),
+    frozenset({"delete", "remove", "drop"}),
+    frozenset({"run", "execute", "exec", "bash", "shell", "command", "terminal"}),
+    frozenset({"write", "save", "create", "store"}),
+    frozenset({"edit", "change", "replace", "update", "fix"}),
+    frozenset({"weather", "forecast", "temperature", "warm", "cold", "rain", "sunny"}),
+    frozenset({"time", "clock", "late"}),
+    frozenset({"calculate", "compute", "calculator", "math", "sum", "add", "multiply"}),
+    frozenset({"mail", "email", "send"}),
+    frozenset({"fetch", "download", "url", "web", "page"}),
+)
+
+
+def best_tools(tools: Sequence[Tool], words: str) -> list[Tool]:
+    """The tools to call, in the order of their declaration; at least one, where there is one."""
+    if not tools:
+        return []
+    said = _heard(tokens(words[-4_000:]))
+    shares = Counter(word for tool in tools for word in set(tokens(tool.name)))
+    spoken = Counter(word for tool in tools for word in set(tokens(tool.description or "")))
+    scores = [_score(tool, words, said, shares, spoken) for tool in tools]
+    best = max(range(len(tools)), key=lambda index: scores[index][0])
+    least = scores[best][0] * _NEAR
+    return [
+        tool
+        for index, (tool, (score, asked)) in enumerate(zip(tools, scores, strict=True))
+        if index == best or (asked and score >= least)
+    ]
+
+
+def _heard(said: list[str]) -> dict[str, float]:
+    """The words that tell something, and those that mean the like with half their weight."""
+    heard = {word: 1.0 for word in said if word not in _STOPS}
+    for word in list(heard):
+        for alike in _ALIKE:
+            if word in alike:
+                heard = {**dict.fromkeys(alike, 0.5), **heard}
+    return heard
+
+
+def _score(
+    tool: Tool, words: str, said: dict[str, float], shares: Counter[str], spoken: Counter[str]
+) -> tuple[float, bool]:
+    """How well a tool fits, and whether its own words were said at all."""
+    name = sum(said.get(word, 0) / shares[word] for word in set(tokens(tool.name)))
+    described = sum(said.get(word, 0) / spoken[word] for word in set(tokens(tool.description or "")))
+    score = _NAME * name + _DESCRIPTION * described
+    if tool.kind == "function":
+        schema = tool.parameters or {}
+        parameters = sum(said.get(word, 0) for word in set(_parameter_words(schema)))
+        named, by_topic = offered(schema, words)
+        filled = min(named, 3) + (_TOPIC if by_topic else 0)
+        lacking = max(0, len(_items(schema.get("required"))) - named - by_topic)
+        score += _PARAMETER * min(parameters, 2) + _OFFER * filled - _LACK * min(lacking, 3)
+    return score, name > 0 or described >= 1
+
+
+def _parameter_words(schema: Mapping[str, Any]) -> Iterator[str]:
+    for name in _items(schema.get("properties")):
+        yield from tokens(name)
+
+
+def _items(value: object) -> list[str]:
+    """The texts in a list or the keys of an object; a schema may hold anything in their place."""
+    held = cast("Iterable[object]", value) if isinstance(value, list | dict) else ()
+    return [item for item in held if isinstance(item, str)]
+
+
+def free_text(tool: Tool, words: str) -> str:
+    """The input of a tool that takes free text: by its pattern if it has one, else what the words offer."""
+    grammar = tool.grammar or {}
+    if grammar.get("syntax") == "regex":
+        text = text_for(str(grammar.get("definition", "")))
+        if text is not None:
+            return text
+    offers = offers_in(words[-4_000:])
+    slot = slot_of(tool.name, {"description": tool.description or ""})
+    for source in (*slot.sources, "code", "quoted", *slot.weak, "topic"):
+        if offers.get(source):
+            return offers[source][0].text
+    return tool.name

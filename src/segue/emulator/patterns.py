@@ -1,0 +1,168 @@
+"""A text for a regular expression of the simple kind: literals, classes, groups, alternatives and counts.
+
+What it can't read gives None; what it gives is to be checked against the pattern.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["text_for"]
+
+_CLASSES = {"d": "0123456789", "w": "abcdefghijklmnopqrstuvwxyz0123456789_", "s": " "}
+_CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v"}
+_PLAIN = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ _-.,:;/@#+!?()"
+_COUNT = re.compile(r"\{(\d+)(,(\d*))?\}")
+_GROUP = re.compile(r"\((?:\?:|\?P?<[A-Za-z_]\w*>)?(?!\?)")
+_LOOK = re.compile(r"\(\?<?[=!]")
+_CODE_POINT = re.compile(r"x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})")
+_LONGEST = 2_000
+
+
+class _UnreadableError(Exception):
+    pass
+
+
+def text_for(pattern: str, *, length: int = 0) -> str | None:
+    """A text that the pattern may be found in, of at least this length if open counts allow it."""
+    text = _written(pattern, 0)
+    return text if text is None or len(text) >= length else _written(pattern, length - len(text))
+
+
+def _written(pattern: str, more: int) -> str | None:
+    reader = _Reader(pattern, more)
+    try:
+        text = reader.alternatives()
+    except (_UnreadableError, RecursionError):
+        return None
+    return None if reader.left() or len(text) > _LONGEST else text
+
+
+class _Reader:
+    """Reads and writes at once. `more` is what the first open count adds to its least number."""
+
+    def __init__(self, pattern: str, more: int) -> None:
+        self._pattern = pattern
+        self._at = 0
+        self._more = more
+
+    def left(self) -> bool:
+        return self._at < len(self._pattern)
+
+    def _next(self) -> str:
+        if not self.left():
+            raise _UnreadableError
+        self._at += 1
+        return self._pattern[self._at - 1]
+
+    def _takes(self, text: str) -> bool:
+        if self._pattern.startswith(text, self._at):
+            self._at += len(text)
+            return True
+        return False
+
+    def alternatives(self) -> str:
+        """The first of the alternatives; the others are read over."""
+        first = self._sequence()
+        while self._takes("|"):
+            self._sequence()
+        return first
+
+    def _sequence(self) -> str:
+        text: list[str] = []
+        while self.left() and self._pattern[self._at] not in "|)":
+            piece = self._piece()
+            text.append(self._counted(piece))
+        return "".join(text)
+
+    def _piece(self) -> str:
+        if self._takes("^") or self._takes("$"):
+            return ""
+        if _LOOK.match(self._pattern, self._at):
+            # What it looks for is left to luck: the text is checked in the end.
+            self._at = self._pattern.index("(", self._at) + 1
+            self._at += 3 if self._pattern.startswith("?<", self._at) else 2
+            self.alternatives()
+            return self._closed("")
+        if group := _GROUP.match(self._pattern, self._at):
+            self._at = group.end()
+            return self._closed(self.alternatives())
+        sign = self._next()
+        if sign == "[":
+            return self._class()[:1]
+        if sign == "\\":
+            return self._escaped()[:1]
+        if sign in "(*+?{":
+            raise _UnreadableError
+        return "a" if sign == "." else sign
+
+    def _closed(self, text: str) -> str:
+        if self._next() != ")":
+            raise _UnreadableError
+        return text
+
+    def _counted(self, piece: str) -> str:
+        count = _COUNT.match(self._pattern, self._at)
+        if self._takes("*"):
+            least, open_ended = 0, True
+        elif self._takes("+"):
+            least, open_ended = 1, True
+        elif self._takes("?"):
+            least, open_ended = 0, False
+        elif count:
+            self._at = count.end()
+            least, open_ended = int(count[1]), count[2] is not None and count[3] != count[1]
+        else:
+            return piece
+        if not self._takes("?"):
+            self._takes("+")
+        times = least
+        if open_ended and self._more and piece:
+            most = int(count[3]) if count and count[3] else least + self._more
+            times, self._more = min(most, least + self._more), 0
+        if times * len(piece) > _LONGEST:
+            raise _UnreadableError
+        return piece * times
+
+    def _escaped(self) -> str:
+        """The characters that an escape stands for; an empty one for a place."""
+        sign = self._next()
+        if sign in "bB":
+            return ""
+        if sign in _CLASSES:
+            return _CLASSES[sign]
+        if sign.lower() in _CLASSES:
+            return "".join(one for one in _PLAIN if one not in _CLASSES[sign.lower()])
+        if code := _CODE_POINT.match(self._pattern, self._at - 1):
+            self._at = code.end()
+            return chr(int(code[1] or code[2], 16))
+        if sign in _CONTROLS:
+            return _CONTROLS[sign]
+        if sign.isalnum():
+            raise _UnreadableError
+        return sign
+
+    def _class(self) -> str:
+        inverted = self._takes("^")
+        found: list[str] = []
+        first = True
+        while first or self._pattern[self._at : self._at + 1] != "]":
+            first = False
+            sign = self._next()
+            chosen = self._escaped() if sign == "\\" else sign
+            if len(chosen) == 1 and self._pattern[self._at : self._at + 1] == "-" and not self._ends_after_dash():
+                self._at += 1
+                last = self._next()
+                last = self._escaped() if last == "\\" else last
+                chosen = "".join(map(chr, range(ord(chosen), min(ord(last[0]), ord(chosen) + 200) + 1)))
+            found.append(chosen)
+        self._at += 1
+        signs = "".join(found)
+        if inverted:
+            signs = "".join(one for one in _PLAIN if one not in signs)
+        if not signs:
+            raise _UnreadableError
+        return signs
+
+    def _ends_after_dash(self) -> bool:
+        return self._pattern[self._at + 1 : self._at + 2] in ("]", "")

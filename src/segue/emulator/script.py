@@ -1,0 +1,239 @@
+"""Scripts: what a model is to say and do, line by line. Each turn is one reply, in the order of the requests.
+
+```
+# a comment; `---` parts the turns
+think  Two lookups, none needs the other.
+say    Let me look.
+call   get_weather {"city": "Lisbon"}
+call[call_7]  get_time {"zone": "Europe/Lisbon"}
+---
+wait   0.5
+say    In Lisbon it is {get_weather},
+       at {get_time}.
+---
+error  429 Slow down, please. (retry after 2)
+---
+say    This will be cut o
+cut    reset
+---
+call   write_file {"path": "a
+end    length
+```
+
+An indented line goes on with the one before. `{tool}` is the newest result of that tool, `{{` and `}}` are braces.
+Arguments that are no JSON are sent as they stand.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from typing import NoReturn
+
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from segue.canonical.blocks import responses_of
+from segue.canonical.jsontext import parse_argument_text, write_text
+from segue.canonical.request import Finish, Request
+from segue.emulator.recent import result_text
+from segue.emulator.turns import Call, Cut, End, Say, Step, Think, Trouble, Turn, Wait
+from segue.errors import InputError, text_argument
+
+__all__ = ["Script", "fill"]
+
+_HEAD = re.compile(r"(?P<word>[^\s\[]+)(?:\[(?P<id>[^\]]*)\])?(?:[ \t]+(?P<rest>.*))?", re.DOTALL)
+_CALL = re.compile(r"(?P<name>[^\s{\[]+)\s*(?P<arguments>.*)", re.DOTALL)
+_ERROR = re.compile(r"(?P<status>\S+)\s*(?P<message>.*?)\s*(?:\(retry after (?P<seconds>[^)]*)\))?", re.DOTALL)
+_COMMENT = re.compile(r"(?:^|\s)#.*")
+_HOLE = re.compile(r"\{\{|\}\}|\{([^{}]+)\}")
+_ENDS: dict[str, Finish] = {"stop": "stop", "length": "length", "filter": "filter", "pause": "pause"}
+
+
+class Script(Struct, frozen=True):
+    turns: tuple[Turn, ...]
+    name: str = "script"
+
+    @classmethod
+    def parse(cls, text: str, name: str = "script") -> Script:
+        text_argument(text, "script")
+        return cls(_Parser(name).turns(text), name)
+
+
+class _Line(Struct):
+    """A line with those that go on with it."""
+
+    number: int
+    head: str
+    more: list[str] = []
+
+    @property
+    def text(self) -> str:
+        if not self.more:
+            return self.head
+        return f"{self.head}\n{textwrap.dedent(chr(10).join(self.more))}"
+
+
+class _Parser:
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._number = 0
+        self._readers: dict[str, Callable[[str], Step]] = {
+            "say": Say,
+            "think": Think,
+            "call": self._call,
+            "wait": self._wait,
+            "error": self._error,
+            "cut": self._cut,
+            "end": self._end,
+        }
+
+    def turns(self, text: str) -> tuple[Turn, ...]:
+        turns: list[Turn] = []
+        steps: list[Step] = []
+        for line in self._lines(text):
+            self._number = line.number
+            if line.head.strip("-") or len(line.head) < 3:
+                if steps and isinstance(steps[-1], Cut | End | Trouble):
+                    word = {Cut: "cut", End: "end", Trouble: "error"}[type(steps[-1])]
+                    self._refuse(f"nothing can follow `{word}` in its turn; `---` begins the next one")
+                steps.append(self._step(line))
+            elif not steps:
+                self._refuse("a turn without a step stands before this `---`; a bare `say` is a reply without a word")
+            else:
+                turns.append(tuple(steps))
+                steps = []
+        if steps:
+            turns.append(tuple(steps))
+        if not turns:
+            raise InputError("no turn is in it; a line such as `say Hello.` was expected", path=self._name)
+        return tuple(turns)
+
+    def _lines(self, text: str) -> list[_Line]:
+        """The lines that say something. Empty ones inside a text belong to it."""
+        lines: list[_Line] = []
+        empty = 0
+        for number, raw in enumerate(textwrap.dedent(text.removeprefix("\ufeff")).split("\n"), start=1):
+            raw = raw.rstrip()
+            if not raw:
+                empty += 1
+            elif raw.startswith("#"):
+                continue
+            elif not raw[0].isspace():
+                lines.append(_Line(number, raw))
+                empty = 0
+            else:
+                if not lines or not lines[-1].head.strip("-"):
+                    self._number = number
+                    self._refuse("this line is indented, but no line stands before it in its turn that it could go on")
+                lines[-1].more += [*[""] * empty, raw]
+                empty = 0
+        return lines
+
+    def _step(self, line: _Line) -> Step:
+        head = _HEAD.fullmatch(line.text)
+        word = head["word"] if head else line.head
+        reader = self._readers.get(word)
+        if head is None or reader is None:
+            self._refuse(f"`{word}` is no step{_meant(word, self._readers)}; {_listed(self._readers)} are known")
+        rest = head["rest"] or ""
+        if head["id"] is not None:
+            if word != "call" or not head["id"].strip():
+                self._refuse("only `call` takes an id in brackets, as in `call[call_1] get_weather {}`")
+            return replace(self._call(rest), id=head["id"].strip())
+        if line.more and word in ("wait", "cut", "end"):
+            self._refuse(f"`{word}` takes one line, the next one is indented")
+        return reader(rest)
+
+    # ---------------------------------------------------------------------------------------------------------- steps
+
+    def _call(self, rest: str) -> Call:
+        found = _CALL.fullmatch(rest.strip())
+        if found is None:
+            self._refuse('the name of a tool was expected, as in `call get_weather {"city": "Lisbon"}`')
+        value, text = parse_argument_text(found["arguments"])
+        if not found["arguments"] or text is None:
+            return Call(found["name"], value)
+        return Call(found["name"], text=text)
+
+    def _wait(self, rest: str) -> Wait:
+        return Wait(self._seconds(_COMMENT.sub("", rest).strip(), "as in `wait 0.5`"))
+
+    def _error(self, rest: str) -> Trouble:
+        found = _ERROR.fullmatch(rest.strip())
+        if found is None or not re.fullmatch(r"[45]\d\d", found["status"], re.ASCII):
+            seen = f", not `{found['status']}`" if found else ""
+            self._refuse(f"an HTTP status from 400 to 599 was expected{seen}, as in `error 429 Slow down.`")
+        seconds = found["seconds"]
+        after = None if seconds is None else self._seconds(seconds.strip(), "as in `(retry after 2)`")
+        return Trouble(int(found["status"]), found["message"] or None, after)
+
+    def _cut(self, rest: str) -> Cut:
+        how = _COMMENT.sub("", rest).strip()
+        if how not in ("", "end", "reset"):
+            self._refuse(f"`cut` or `cut reset` was expected, not `cut {how}`{_meant(how, ('end', 'reset'))}")
+        return Cut("reset" if how == "reset" else "end")
+
+    def _end(self, rest: str) -> End:
+        why = _COMMENT.sub("", rest).strip()
+        if why not in _ENDS:
+            seen = f", not `{why}`" if why else ""
+            self._refuse(f"{_listed(_ENDS, 'or')} was expected after `end`{seen}{_meant(why, _ENDS)}")
+        return End(_ENDS[why])
+
+    def _seconds(self, text: str, example: str) -> float:
+        try:
+            seconds = float(text)
+        except ValueError:
+            seconds = math.nan
+        if not (math.isfinite(seconds) and seconds >= 0):
+            seen = f", not `{text}`" if text else ""
+            self._refuse(f"a number of seconds was expected{seen}, {example}")
+        return seconds
+
+    def _refuse(self, message: str) -> NoReturn:
+        raise InputError(message, path=f"{self._name}, line {self._number}")
+
+
+def _meant(word: str, known: Iterable[str]) -> str:
+    near = get_close_matches(word.lower().strip(":"), list(known), n=1, cutoff=0.5)
+    return f"; did you mean `{near[0]}`?" if near else ""
+
+
+def _listed(words: Iterable[str], joint: str = "and") -> str:
+    *first, last = [f"`{word}`" for word in words]
+    return f"{', '.join(first)} {joint} {last}"
+
+
+# --------------------------------------------------------------------------------------------------------------- holes
+
+
+def fill(turn: Turn, request: Request) -> Turn:
+    """The turn as it is said to this request: results in their places, free text where a tool takes that."""
+    results = {
+        result.name: result_text(result)
+        for message in request.messages
+        for result in responses_of(message)
+        if result.name and (result.content is not None or result.structured is not UNSET)
+    }
+    free = {tool.name for tool in request.tools if tool.kind == "custom"}
+
+    def filled(text: str) -> str:
+        return _HOLE.sub(lambda hole: _in_hole(hole[0], hole[1], results), text)
+
+    steps: list[Step] = []
+    for step in turn:
+        if isinstance(step, Say | Think):
+            step = replace(step, text=filled(step.text))
+        elif isinstance(step, Call) and step.name in free and step.text is None:
+            text = step.arguments if isinstance(step.arguments, str) else write_text(step.arguments)
+            step = replace(step, arguments=UNSET, text=text)
+        steps.append(step)
+    return tuple(steps)
+
+
+def _in_hole(hole: str, name: str | None, results: dict[str, str]) -> str:
+    return hole[0] if name is None else results.get(name, hole)

@@ -1,0 +1,138 @@
+"""The sentences of the built-in model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, cast
+
+from segue.canonical.blocks import ToolCall, ToolResponse
+from segue.emulator.offers import tokens
+from segue.emulator.recent import Exchange, failed, result_text
+from segue.emulator.turns import Call
+
+__all__ = ["BEFORE_CALLS", "SIMPLE", "is_final", "is_small_talk", "replies", "reports", "thoughts", "waiting"]
+
+BEFORE_CALLS = ("", "Let me look.", "One moment, I will check.", "")
+SIMPLE = ("I can say this without looking anything up.", "This needs words only.")
+_OPENINGS = ("Here is what I found", "This is what came back", "Here are the answers")
+_LONGEST = 200
+_GREETING = frozenset({"hello", "hi", "hey", "hola", "morning", "afternoon", "evening", "greeting", "howdy"})
+_THANKS = frozenset({"thank", "thanks", "thx", "ty", "cheer", "bye", "goodbye"})
+_ALONG = """
+    a all again good day there everyone much so very you lot for your help that great ok okay nice perfect cool and
+    the to see how are today my friend dear claude gemini gpt mistral kimi qwen assistant wonderful yes no sure fine it
+    works
+"""
+_ALONG_WORDS = frozenset(_ALONG.split()) | frozenset(tokens(_ALONG))
+_MARK = re.compile(r"^\s*\[?error\]?:?\s*", re.IGNORECASE)
+_FINAL = re.compile(
+    r"not found|no such|denied|forbidden|not allowed|permission|unauthori[sz]ed|invalid|unknown|does ?n[o']t exist"
+    r"|reject|cancel|refus|declin|interrupt|not supported|missing",
+    re.IGNORECASE,
+)
+
+
+def is_small_talk(words: str) -> bool:
+    """Whether it is a greeting or thanks and nothing else."""
+    said = tokens(words)
+    known = _GREETING | _THANKS | _ALONG_WORDS
+    return 0 < len(said) <= 10 and any(word in _GREETING | _THANKS for word in said) and known.issuperset(said)
+
+
+def is_final(text: str) -> bool:
+    """Whether a failure reads as one that another try won't mend."""
+    return _FINAL.search(text) is not None
+
+
+def thoughts(calls: Sequence[Call], *, retried: bool) -> tuple[str, ...]:
+    names = _listed(dict.fromkeys(call.name for call in calls))
+    if retried:
+        return (f"{names} failed; I try that once more.", f"That did not work. Once more: {names}.")
+    if len(calls) == 1:
+        return (f"{names} can tell me that.", f"I need {names} for this.", f"The way to know is {names}.")
+    return (f"{len(calls)} calls of {names}: none needs the other, so they go together.", f"I can ask {names} at once.")
+
+
+def waiting(calls: Sequence[ToolCall]) -> str:
+    return f"I am still waiting for {_listed(dict.fromkeys(call.name for call in calls))}."
+
+
+def replies(words: str, *, tools: bool) -> tuple[str, ...]:
+    """What is said where no tool is used."""
+    said = set(tokens(words))
+    if is_small_talk(words):
+        if said & _THANKS:
+            return ("You are welcome!", "Glad to help.", "Any time.")
+        return ("Hello! What can I do for you?", "Hi! How can I help?", "Hello! What shall we look at?")
+    if not words:
+        return ("I am here. What can I do for you?",)
+    about = f"“{_short(words, 120)}”"
+    without = "I was not asked to use a tool" if tools else "I have no tools here"
+    return (
+        f"You said {about}. {without}, so this is all that I can say about it.",
+        f"About {about}: {without}, so I can answer in words only.",
+        f"I have read {about}. {without}, so there is nothing that I could look up.",
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------- results
+
+
+def reports(exchange: Exchange) -> tuple[str, ...]:
+    """All results in words, to choose from."""
+    told = list(_told(exchange))
+    if len(told) > 1:
+        lines = "\n".join(f"- {_line(*one)}" for one in told)
+        return tuple(f"{opening}:\n{lines}" for opening in _OPENINGS)
+    ((subject, text, bad),) = told
+    if bad or not text:
+        return (f"I am sorry, this did not work: {_line(subject, text, bad)}",) if bad else (_line(subject, text, bad),)
+    return (f"{subject} says: {text}", f"According to {subject}: {text}", f"Here is what {subject} gave: {text}")
+
+
+def _told(exchange: Exchange) -> Iterator[tuple[str, str, bool]]:
+    """What each result is of, what it says, and whether that is a failure. A second try tells of the first."""
+    tries: dict[str, list[tuple[ToolCall | None, ToolResponse]]] = {}
+    for index, result in enumerate(exchange.results):
+        call = exchange.call(result)
+        key = f"{call.name} {call.arguments!r}" if call else f"{index}"
+        before = tries.get(key)
+        if before and failed(before[-1][1]):
+            before.append((call, result))
+        else:
+            tries[f"{index} {key}" if before else key] = [(call, result)]
+    for tried in tries.values():
+        call, result = tried[-1]
+        name = (call.name if call else result.name) or "the tool"
+        about = _argument(call.arguments) if call else ""
+        again = ", at the second try," if len(tried) > 1 else ""
+        bad = failed(result)
+        text = _short(_MARK.sub("", result_text(result)) if bad else result_text(result))
+        yield f"{name} ({about}){again}" if about else f"{name}{again}", text, bad
+
+
+def _line(subject: str, text: str, bad: bool) -> str:
+    if bad:
+        return f"{subject} failed: {text}" if text else f"{subject} failed."
+    return f"{subject.removesuffix(',')}: {text}" if text else f"{subject} came back empty."
+
+
+def _argument(value: Any) -> str:
+    """The argument that tells a call from others, where there is a short one."""
+    values: Iterable[Any] = cast("dict[str, Any]", value).values() if isinstance(value, dict) else [value]
+    texts = [str(one) for one in values if isinstance(one, str | int | float) and not isinstance(one, bool)]
+    return ", ".join(_short(text, 40) for text in texts[:2] if text.strip())
+
+
+def _short(text: str, longest: int = _LONGEST) -> str:
+    text = " ".join(text.split())
+    if len(text) <= longest:
+        return text
+    head = text[: longest - 1]
+    return f"{head[: head.rfind(' ')] if head.rfind(' ') > longest // 2 else head}…"
+
+
+def _listed(names: Iterable[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

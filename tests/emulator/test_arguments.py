@@ -1,0 +1,180 @@
+"""Arguments: what the words say where they say it, and always what the schema takes. The judge is `jsonschema`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segue.emulator.arguments import arguments_for, fits
+from segue.emulator.patterns import text_for
+from tests.budget import examples
+from tests.wire import schemas as any_schema
+
+from . import schemas
+
+STRING = {"type": "string"}
+WHOLE = {"type": "integer"}
+
+
+def takes(*optional: str, **properties: Any) -> dict[str, Any]:
+    """The schema of an object; all that is not named as optional is required."""
+    needed = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": properties, "required": needed}
+
+
+@pytest.mark.parametrize(
+    ("words", "schema", "arguments"),
+    [
+        ("What is the weather in Lisbon?", takes(city=STRING), {"city": "Lisbon"}),
+        ("and in oslo, please?", takes(city=STRING), {"city": "oslo"}),
+        ("Ask Maria how warm it is in Rio de Janeiro", takes(place=STRING), {"place": "Rio de Janeiro"}),
+        ("Read src/x.py, please.", takes(path=STRING), {"path": "src/x.py"}),
+        ("Show me the README.md", takes(file_path=STRING), {"file_path": "README.md"}),
+        (
+            "List ~/notes/ recursively",
+            takes("recursive", dir=STRING, recursive={"type": "boolean"}),
+            {"dir": "~/notes/", "recursive": True},
+        ),
+        (
+            "Write 'hello there' to notes.txt",
+            takes(path=STRING, content=STRING),
+            {"path": "notes.txt", "content": "hello there"},
+        ),
+        (
+            "Book a flight from Paris to Rome for two passengers on 5 March 2026",
+            takes(origin=STRING, destination=STRING, passengers=WHOLE, date={**STRING, "format": "date"}),
+            {"origin": "Paris", "destination": "Rome", "passengers": 2, "date": "2026-03-05"},
+        ),
+        (
+            "Convert 1,200.50 USD to EUR",
+            takes(amount={"type": "number"}, **{"from": STRING, "to": STRING}),
+            {"amount": 1200.5, "from": "USD", "to": "EUR"},
+        ),
+        (
+            "Compare Lisbon, Oslo and New York",
+            takes(cities={"type": "array", "items": STRING}),
+            {"cities": ["Lisbon", "Oslo", "New York"]},
+        ),
+        ("Fetch https://example.com/a?b=1, then stop", takes(url=STRING), {"url": "https://example.com/a?b=1"}),
+        ("Mail anna@example.org", takes(to={**STRING, "format": "email"}), {"to": "anna@example.org"}),
+        ("Run `ls -la` now", takes(command=STRING), {"command": "ls -la"}),
+        ("What is 2 + 3 * (4 - 1)?", takes(expression=STRING), {"expression": "2 + 3 * (4 - 1)"}),
+        ("Search the docs for rate limits.", takes(query=STRING), {"query": "rate limits"}),
+        ("Where is order A-1042?", takes(order_id=STRING), {"order_id": "A-1042"}),
+        ("Roll 3 dice with 6 sides", takes(sides=WHOLE, dice=WHOLE), {"sides": 6, "dice": 3}),
+        ("Meet at 14:05", takes(at={**STRING, "format": "time"}), {"at": "14:05:00Z"}),
+        ("On 2026-03-05", takes(at={**STRING, "format": "date-time"}), {"at": "2026-03-05T00:00:00Z"}),
+        ("Paint it dark red", takes(color={"enum": ["blue", "dark_red", "red"]}), {"color": "dark_red"}),
+        ("Paint it", takes(color={"enum": ["blue", "red"], "default": "red"}), {"color": "red"}),
+        ("hm", takes(city=STRING), {"city": "city"}),
+        ("hm", takes(city={**STRING, "examples": ["Bergen"]}), {"city": "Bergen"}),
+        ("hm", takes(user_id={**STRING, "pattern": "^usr_[a-f0-9]{4}$"}), {"user_id": "usr_aaaa"}),
+        ("hm", {"type": "OBJECT", "properties": {"n": {"type": "INTEGER", "minimum": 5}}, "required": ["n"]}, {"n": 5}),
+        ("hm", None, {}),
+        ("hm", {}, {}),
+        ("hm", {"type": "string"}, "text"),
+    ],
+)
+def test_words_become_arguments(words: str, schema: Any, arguments: Any) -> None:
+    assert arguments_for(schema, words) == arguments
+
+
+WEATHER = takes(
+    *("country", "unit", "days"), city=STRING, country=STRING, unit={"enum": ["celsius", "fahrenheit"]}, days=WHOLE
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        ("Weather in Lisbon and Oslo", {"city": "Lisbon"}),
+        ("Weather in Lisbon in celsius", {"city": "Lisbon", "unit": "celsius"}),
+        ("The next 3 days in Lisbon", {"city": "Lisbon", "days": 3}),
+        ("In Lisbon at 3 pm", {"city": "Lisbon"}),
+    ],
+)
+def test_what_may_be_left_out_needs_a_word(words: str, arguments: Any) -> None:
+    assert arguments_for(WEATHER, words) == arguments
+
+
+def test_where_nothing_is_required_the_topic_is_told() -> None:
+    assert arguments_for(takes("query", query=STRING), "Find something on whales") == {"query": "whales"}
+
+
+@pytest.mark.parametrize(
+    ("words", "schema", "each"),
+    [
+        ("In Lisbon and Oslo?", takes(city=STRING), ["Lisbon", "Oslo", "Lisbon"]),
+        ("In Lisbon, in Oslo and in Rome?", takes(city=STRING), ["Lisbon", "Oslo", "Rome", "Lisbon"]),
+        ("Ask Maria about the weather in Lisbon", takes(city=STRING), ["Lisbon", "Lisbon"]),
+        ("Read src/a.py and b.md", takes(path=STRING), ["src/a.py", "b.md", "src/a.py"]),
+        ("Roll 6 and 20 sides", takes(sides=WHOLE), [6, 20, 6]),
+        ("red and blue", takes(color={"enum": ["blue", "green", "red"]}), ["blue", "red", "blue"]),
+    ],
+)
+def test_each_call_gets_its_own_of_several(words: str, schema: Any, each: list[Any]) -> None:
+    made = [arguments_for(schema, words, nth=nth) for nth in range(len(each))]
+    assert [next(iter(value.values())) for value in made] == each
+
+
+def test_what_one_call_needs_is_not_spread_over_two() -> None:
+    route = takes(origin=STRING, destination=STRING)
+    made = [arguments_for(route, "Between Lisbon and Oslo", nth=nth) for nth in range(2)]
+    assert made == [{"origin": "Lisbon", "destination": "Oslo"}] * 2
+
+
+def test_a_schema_of_itself_comes_to_an_end() -> None:
+    node = {**takes(name=STRING, child={"anyOf": [{"$ref": "#"}, {"type": "null"}]})}
+    value, depth = arguments_for(node, "hm"), 0
+    while value is not None:
+        value, depth = value["child"], depth + 1
+    assert 1 <= depth <= 5
+
+
+@pytest.mark.parametrize(
+    "schema", [{"$ref": "#"}, takes(a={"$ref": "#"}), {"not": {}}, takes(a=False), {"type": "array", "minItems": 10**6}]
+)
+def test_what_no_value_fits_gets_an_empty_object(schema: Any) -> None:
+    assert arguments_for(schema, "hm") == {}
+
+
+@pytest.mark.parametrize(
+    "words", ["a" * 100_000, "a." * 50_000, "a-" * 50_000, "1 " * 50_000, "A " * 50_000, "é@" * 9_999]
+)
+def test_long_words_are_no_trouble(words: str) -> None:
+    assert fits(WEATHER, arguments_for(WEATHER, words))
+
+
+@examples(3)
+@given(schemas.tools(), schemas.WORDS, st.integers(0, 2))
+def test_the_schema_takes_what_is_made(schema: Any, words: str, nth: int) -> None:
+    made = arguments_for(schema, words, nth=nth)
+    jsonschema.Draft202012Validator(schema).validate(made)
+    assert made == arguments_for(schema, words, nth=nth)
+
+
+@examples(3)
+@given(any_schema.documents(), any_schema.VALUES)
+def test_a_verdict_is_that_of_others(schema: Any, value: Any) -> None:
+    if not any(key.startswith("unevaluated") for _, node in any_schema.subschemas(schema) for key in _keys(node)):
+        assert fits(schema, value) == any_schema.is_valid(value, schema)
+
+
+def _keys(node: Any) -> list[str]:
+    return list(node) if isinstance(node, dict) else []
+
+
+def test_what_is_beyond_it_is_given_up_alone() -> None:
+    schema = takes(code={**STRING, "pattern": r"^(?=.*\d)(?=.*[A-Z])[^-]{8,}$"}, city=STRING)
+    assert arguments_for(schema, "In Lisbon") == {"code": "In", "city": "Lisbon"}
+
+
+@pytest.mark.parametrize("pattern", [r"\p{L}+", r"(a)\1", "(", "[", "a{2", r"\u00e9", "*"])
+def test_a_pattern_that_is_not_simple_is_given_up(pattern: str) -> None:
+    text = text_for(pattern)
+    assert text is None or re.search(pattern, text)
