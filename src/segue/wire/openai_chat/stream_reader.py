@@ -124,7 +124,7 @@ class ChatReader(Reader):
             self._read_parts(cast("list[object]", content))
         if isinstance(refusal := delta.get("refusal"), str) and refusal:
             self._say("refusal", refusal)
-        if (entries := delta.get("tool_calls")) is not None:
+        if entries := delta.get("tool_calls"):
             self._end_run()
             self._calls_told.take(entries)
         if (old := object_or_none(delta.get("function_call"))) is not None:
