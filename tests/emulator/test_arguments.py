@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from segue.emulator.arguments import arguments_for, fits
-from segue.emulator.patterns import text_for
+from segue.emulator.model.arguments import arguments_for, fits
+from segue.emulator.model.patterns import text_for
 from tests.budget import examples
 from tests.wire import schemas as any_schema
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from segue.canonical.blocks import Media, Message, Text, ToolCall, ToolResponse
 from segue.canonical.request import Options, Reasoning, Request, ResponseFormat, Tool, ToolChoice
-from segue.emulator.brain import answer
+from segue.emulator.model.brain import answer
 from segue.emulator.turns import Call, End, Say, Think, Turn
 from segue.wire.registry import WIRES
 from segue.wire.schema import read_schema

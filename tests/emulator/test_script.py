@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from segue.canonical.blocks import Media, Message, Text, ToolCall, ToolResponse
 from segue.canonical.request import Request, Tool
-from segue.emulator.script import Script, fill
+from segue.emulator.model.script import Script, fill
 from segue.emulator.turns import Call, Cut, End, Say, Think, Trouble, Turn, Wait
 from segue.errors import InputError
 

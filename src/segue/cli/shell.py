@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, str] = {
     "repair": "repair",
     "assemble": "assemble",
     "extract": "extract",
+    "emulate": "emulate",
     "formats": "formats",
 }
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 from segue.canonical.blocks import ToolCall, ToolResponse
-from segue.emulator.offers import tokens
-from segue.emulator.recent import Exchange, failed, result_text
+from segue.emulator.model.offers import tokens
+from segue.emulator.model.recent import Exchange, failed, result_text
 from segue.emulator.turns import Call
 
 __all__ = ["BEFORE_CALLS", "SIMPLE", "is_final", "is_small_talk", "replies", "reports", "thoughts", "waiting"]

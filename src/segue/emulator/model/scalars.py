@@ -7,8 +7,8 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-from segue.emulator.offers import Offer, Source, offers_in, tokens
-from segue.emulator.slots import fitted, made_numbers, made_texts, of_format, slot_of
+from segue.emulator.model.offers import Offer, Source, offers_in, tokens
+from segue.emulator.model.slots import fitted, made_numbers, made_texts, of_format, slot_of
 from segue.wire.schema.vocabulary import Node
 
 __all__ = ["Mark", "Scalars", "given"]

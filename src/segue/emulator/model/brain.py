@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from segue.canonical.jsontext import write_text
 from segue.canonical.request import Options, Request, Tool
-from segue.emulator import speech
-from segue.emulator.arguments import arguments_for, fits
-from segue.emulator.choosing import best_tools, free_text
-from segue.emulator.recent import Exchange, exchange_of, failed, result_text
+from segue.emulator.model import speech
+from segue.emulator.model.arguments import arguments_for, fits
+from segue.emulator.model.choosing import best_tools, free_text
+from segue.emulator.model.recent import Exchange, exchange_of, failed, result_text
 from segue.emulator.turns import Call, End, Say, Step, Think, Turn
 
 __all__ = ["answer"]

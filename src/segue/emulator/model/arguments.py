@@ -13,9 +13,9 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, cast
 
-from segue.emulator.offers import stemmed
-from segue.emulator.scalars import Scalars, given
-from segue.emulator.validity import Judge, of_key
+from segue.emulator.model.offers import stemmed
+from segue.emulator.model.scalars import Scalars, given
+from segue.emulator.model.validity import Judge, of_key
 from segue.wire.schema.document import Document
 from segue.wire.schema.merge import Merger, values_of
 from segue.wire.schema.notes import Notes

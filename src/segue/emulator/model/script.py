@@ -39,7 +39,7 @@ from msgspec.structs import replace
 from segue.canonical.blocks import responses_of
 from segue.canonical.jsontext import parse_argument_text, write_text
 from segue.canonical.request import Finish, Request
-from segue.emulator.recent import result_text
+from segue.emulator.model.recent import result_text
 from segue.emulator.turns import Call, Cut, End, Say, Step, Think, Trouble, Turn, Wait
 from segue.errors import InputError, text_argument
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from segue.canonical.request import Tool
-from segue.emulator.arguments import offered
-from segue.emulator.offers import offers_in, tokens
-from segue.emulator.patterns import text_for
-from segue.emulator.slots import slot_of
+from segue.emulator.model.arguments import offered
+from segue.emulator.model.offers import offers_in, tokens
+from segue.emulator.model.patterns import text_for
+from segue.emulator.model.slots import slot_of
 
 __all__ = ["best_tools", "free_text"]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from segue.emulator.offers import Source, tokens
-from segue.emulator.patterns import text_for
+from segue.emulator.model.offers import Source, tokens
+from segue.emulator.model.patterns import text_for
 from segue.wire.schema.vocabulary import Node
 
 __all__ = ["Slot", "fitted", "made_numbers", "made_texts", "of_format", "slot_of"]

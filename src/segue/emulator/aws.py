@@ -1,0 +1,42 @@
+"""AWS Signature Version 4, the server's side: whether a request was signed with a key's secret."""
+
+from __future__ import annotations
+
+import hmac
+import re
+from hashlib import sha256
+from urllib.parse import quote
+
+from segue.emulator.exchange import Asked
+
+__all__ = ["access_key", "signed_with"]
+
+_SIGNED = re.compile(
+    r"AWS4-HMAC-SHA256 Credential=(?P<key>[^/,\s]+)/"
+    r"(?P<scope>(?P<day>\d{8})/(?P<region>[^/]+)/(?P<service>[^/]+)/aws4_request),"
+    r"\s*SignedHeaders=(?P<headers>[^,]+),\s*Signature=(?P<signature>[0-9a-f]{64})"
+)
+
+
+def access_key(asked: Asked) -> str | None:
+    found = _SIGNED.match(asked.headers.get("authorization", ""))
+    return found["key"] if found else None
+
+
+def signed_with(asked: Asked, key_id: str, secret: str) -> bool:
+    found = _SIGNED.match(asked.headers.get("authorization", ""))
+    if found is None or found["key"] != key_id:
+        return False
+    names = found["headers"].split(";")
+    headers = "".join(f"{name}:{' '.join(asked.headers.get(name, '').split())}\n" for name in names)
+    # The path is escaped once more than it was sent; the query is sorted.
+    path = quote(asked.raw_path or "/", safe="/-_.~")
+    query = "&".join(sorted(part for part in asked.raw_query.split("&") if part))
+    body = sha256(asked.body).hexdigest()
+    canonical = "\n".join((asked.method, path, query, headers, found["headers"], body))
+    stamp = asked.headers.get("x-amz-date", "")
+    said = "\n".join(("AWS4-HMAC-SHA256", stamp, found["scope"], sha256(canonical.encode()).hexdigest()))
+    key = f"AWS4{secret}".encode()
+    for part in (found["day"], found["region"], found["service"], "aws4_request"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    return hmac.compare_digest(hmac.digest(key, said.encode(), "sha256").hex(), found["signature"])

@@ -1,0 +1,140 @@
+"""Faults on order, by seed: which request is struck by what, and what a fault makes of an answer."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from typing import Any, Literal, cast, get_args
+
+import msgspec
+from msgspec import Struct
+
+from segue.emulator.turns import Call, End, Turn
+from segue.errors import InputError
+from segue.wire.framing import Frames, event_message, server_sent
+
+__all__ = ["FAULTS", "Chaos", "Fault", "cut_arguments", "repeated_ids", "reworked", "twice", "without_ids"]
+
+Fault = Literal[
+    "rate-limit",
+    "server-error",
+    "overloaded",
+    "slow-start",
+    "stall",
+    "reset",
+    "reset-in-stream",
+    "cut-arguments",
+    "repeated-ids",
+    "missing-ids",
+    "double-finish",
+    "wrong-type",
+]
+FAULTS: tuple[Fault, ...] = get_args(Fault)
+_SPELLED = re.compile(r"(?P<name>[a-z0-9-]+)(?:=(?P<rate>[0-9.]+)|@(?P<numbers>\d+(?:,\d+)*))?")
+_ID_KEYS = frozenset({"id", "call_id", "toolUseId"})
+
+
+class _Rule(Struct, frozen=True):
+    name: Fault
+    rate: float = 1.0
+    numbers: frozenset[int] | None = None
+
+
+class Chaos:
+    """`rate-limit` strikes every request, `rate-limit=0.2` one in five, `rate-limit@1,3` the first and the third."""
+
+    def __init__(self, faults: Iterable[str] | Mapping[str, float] = (), seed: int = 0) -> None:
+        if isinstance(faults, str):
+            faults = [faults]
+        if isinstance(faults, Mapping):
+            rates = cast("Mapping[str, float]", faults)
+            faults = [f"{name}={rate}" for name, rate in rates.items()]
+        self._rules = [_parse(text) for text in faults]
+        self._seed = seed
+
+    def strikes(self, number: int) -> frozenset[Fault]:
+        """The faults of the request with this number, counted from 1."""
+        return frozenset(rule.name for rule in self._rules if self._hits(rule, number))
+
+    def _hits(self, rule: _Rule, number: int) -> bool:
+        if rule.numbers is not None:
+            return number in rule.numbers
+        drawn = int.from_bytes(sha256(f"{self._seed}|{rule.name}|{number}".encode()).digest()[:6], "big") / 2**48
+        return drawn < rule.rate
+
+
+def _parse(text: str) -> _Rule:
+    found = _SPELLED.fullmatch(text)
+    name = found["name"] if found else text
+    if found is None or name not in FAULTS:
+        near = difflib.get_close_matches(name, FAULTS, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise InputError(f"{text!r} is no fault{hint} Known are {', '.join(FAULTS)}", path="fault")
+    if found["numbers"]:
+        return _Rule(name, numbers=frozenset(map(int, found["numbers"].split(","))))
+    try:
+        rate = float(found["rate"] or 1)
+    except ValueError:
+        rate = -1.0
+    if not 0 <= rate <= 1:
+        raise InputError(f"{text!r}: a rate is between 0 and 1", path="fault")
+    return _Rule(name, rate)
+
+
+def cut_arguments(turn: Turn, *, whole: bool) -> Turn:
+    """The turn with the arguments of its last call cut off. `whole`: where an API tells them as an object or not at
+    all, they are not there."""
+    places = [place for place, step in enumerate(turn) if isinstance(step, Call)]
+    if not places:
+        return turn
+    call = cast("Call", turn[places[-1]])
+    text = call.text if call.text is not None else msgspec.json.encode(call.arguments or {}).decode()
+    cut = Call(call.name, {}, id=call.id) if whole else Call(call.name, text=text[: len(text) * 2 // 3], id=call.id)
+    return (*turn[: places[-1]], cut, End("length"))
+
+
+def repeated_ids(turn: Turn, made: Callable[[str], str | None]) -> Turn:
+    """The turn with one id for all calls of a tool, the same in every reply."""
+    return tuple(msgspec.structs.replace(step, id=made(step.name)) if isinstance(step, Call) else step for step in turn)
+
+
+# ---------------------------------------------------------------------------------------------------- finished payloads
+
+
+def without_ids(ids: frozenset[str]) -> Callable[[Any], Any]:
+    """What takes these ids out of a payload."""
+
+    def taken(value: Any) -> Any:
+        if isinstance(value, dict):
+            members = cast("dict[str, Any]", value)
+            kept = {key: inner for key, inner in members.items() if not (key in _ID_KEYS and inner in ids)}
+            return {key: taken(inner) for key, inner in kept.items()}
+        return [taken(inner) for inner in cast("list[Any]", value)] if isinstance(value, list) else value
+
+    return taken
+
+
+def reworked(told: bytes, change: Callable[[Any], Any]) -> bytes:
+    """Whole frames of a stream with every payload changed."""
+    frames = Frames()
+    binary = told[:1] == b"\0"
+    written = b""
+    for name, payload in (*frames.feed(told), *frames.close()):
+        # Not all payloads are JSON: the end of a stream may be a word.
+        with suppress(msgspec.DecodeError):
+            payload = msgspec.json.encode(change(msgspec.json.decode(payload)))
+        written += _message(name, payload) if binary else server_sent(payload, name)
+    return written
+
+
+def _message(name: str | None, payload: bytes) -> bytes:
+    return event_message(payload, event_type=name or "", content_type="application/json", message_type="event")
+
+
+def twice(told: bytes) -> bytes:
+    """The end of a stream, told twice."""
+    done = b"data: [DONE]\n\n"
+    return told.removesuffix(done) * 2 + (done if told.endswith(done) else b"")

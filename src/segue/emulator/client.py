@@ -1,0 +1,80 @@
+"""The plainest client there is: a body to the path where its API takes it, and back what came."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from segue.emulator.server import Emulator
+
+__all__ = ["Sent", "post"]
+
+_KEY = "segue-emulator"
+_PATHS = {
+    "openai-responses": "/v1/responses",
+    "azure-foundry": "/openai/v1/responses",
+    "anthropic": "/v1/messages",
+    "gemini": "/v1beta/models/{model}:{verb}",
+    "bedrock": "/model/{model}/{verb}",
+    "deepseek": "/chat/completions",
+    "qwen": "/compatible-mode/v1/chat/completions",
+}
+_CHAT = "/v1/chat/completions"
+_VERBS = {
+    "gemini": ("generateContent", "streamGenerateContent?alt=sse"),
+    "bedrock": ("converse", "converse-stream"),
+}
+_KEY_HEADERS = {"anthropic": "x-api-key", "gemini": "x-goog-api-key", "azure-foundry": "api-key"}
+
+
+class Sent(NamedTuple):
+    """What came back."""
+
+    status: int
+    headers: Mapping[str, str]
+    data: bytes
+
+    @property
+    def body(self) -> Any:
+        return msgspec.json.decode(self.data)
+
+
+def post(
+    emulator: Emulator,
+    body: Mapping[str, Any] | bytes,
+    *,
+    model: str | None = None,
+    stream: bool = False,
+    key: str | None = _KEY,
+    headers: Mapping[str, str] | None = None,
+    timeout: float = 30.0,
+) -> Sent:
+    """Sends one request. Where the path names the model, it is `model`, or what the body says under `model`."""
+    api = emulator.api
+    if not isinstance(body, bytes):
+        body = dict(body)
+        if api in _VERBS:
+            named = body.pop("modelId", None) or body.pop("model", None)
+            model = model or (named if isinstance(named, str) else None)
+        else:
+            body = {**body, **({"model": model} if model else {}), **({"stream": True} if stream else {})}
+        body = msgspec.json.encode(body)
+    path = _PATHS.get(api, _CHAT)
+    if api in _VERBS:
+        path = path.format(model=quote(model or "any", safe=""), verb=_VERBS[api][stream])
+    told = {"content-type": "application/json", "anthropic-version": "2023-06-01", **(headers or {})}
+    if key is not None and "authorization" not in told:
+        name = _KEY_HEADERS.get(api, "authorization")
+        told[name] = key if name != "authorization" else f"Bearer {key}"
+    place = urlsplit(emulator.url)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=timeout)
+    try:
+        connection.request("POST", path, body, told)
+        answer = connection.getresponse()
+        return Sent(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+    finally:
+        connection.close()

@@ -1,0 +1,36 @@
+"""Looking into bodies that may hold anything."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+__all__ = ["JsonObject", "list_or_empty", "object_or_none", "objects", "text_or_none", "without"]
+
+JsonObject = dict[str, Any]
+
+
+def object_or_none(value: object) -> JsonObject | None:
+    return cast("JsonObject", value) if isinstance(value, dict) else None
+
+
+def list_or_empty(value: object) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def objects(value: object) -> list[JsonObject]:
+    """The entries of a list; what is no object counts as an empty one, so that places stay what they are."""
+    return [object_or_none(entry) or {} for entry in list_or_empty(value)]
+
+
+def text_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def without(value: object, keys: frozenset[str]) -> Any:
+    """A JSON value less these members, at any depth."""
+    if isinstance(value, dict):
+        members = cast("JsonObject", value)
+        return {key: without(inner, keys) for key, inner in members.items() if key not in keys}
+    if isinstance(value, list):
+        return [without(inner, keys) for inner in cast("list[Any]", value)]
+    return value

@@ -1,0 +1,95 @@
+"""Providers that speak Chat Completions: OpenAI, Mistral, Moonshot, DeepSeek and Alibaba."""
+
+from __future__ import annotations
+
+import re
+
+from segue.emulator.names import HEX, Names
+from segue.emulator.providers.base import Provider, Route, Scene, calls_before, post
+from segue.wire.base import ApiError
+
+__all__ = ["DeepSeek", "Kimi", "Mistral", "OpenAIChat", "Qwen"]
+
+
+def _models(pattern: str) -> Route:
+    return Route(re.compile(pattern), "models", "GET")
+
+
+class OpenAIChat(Provider):
+    api = "openai-chat"
+    variable = "OPENAI_API_KEY"
+    routes = (post("(?:/v1)?/chat/completions"), _models("/v1/models"))
+
+    def lacks(self, name: str) -> ApiError:
+        return ApiError(400, "you must provide a model parameter") if name == "model" else super().lacks(name)
+
+    def thinks(self, scene: Scene) -> bool:
+        # It keeps its reasoning to itself.
+        return False
+
+
+class Mistral(Provider):
+    api = "mistral"
+    base = ""
+    variable = "MISTRAL_API_KEY"
+    routes = (post("/v1/chat/completions"), _models("/v1/models"))
+
+    def lacks(self, name: str) -> ApiError:
+        return ApiError(422, "Field required", "missing", param=name)
+
+    def reply_id(self, names: Names) -> str:
+        return names.of("reply", 0, 32, HEX)
+
+    def call_ids(self, scene: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
+        return scene.names.of("call", index, 9), None
+
+    def headers(self, names: Names, kind: str | None) -> dict[str, str]:
+        return {"mistral-correlation-id": names.uuid("request")}
+
+
+class Kimi(Provider):
+    """K2's ids hold the tool and an index that counts all calls of the conversation (KIM-01)."""
+
+    api = "kimi"
+    variable = "MOONSHOT_API_KEY"
+    routes = (post("/v1/chat/completions"), _models("/v1/models"))
+
+    def call_ids(self, scene: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
+        return f"functions.{tool}:{calls_before(scene.request) + index}", None
+
+    def headers(self, names: Names, kind: str | None) -> dict[str, str]:
+        return {"msh-request-id": names.uuid("request")}
+
+
+class DeepSeek(Provider):
+    api = "deepseek"
+    base = ""
+    variable = "DEEPSEEK_API_KEY"
+    routes = (post("(?:/v1|/beta)?/chat/completions"), _models("(?:/v1)?/models"))
+
+    def reply_id(self, names: Names) -> str:
+        return names.uuid("reply")
+
+    def call_ids(self, scene: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
+        return f"call_{index:02}_{scene.names.of('call', index, 24)}", None
+
+    def headers(self, names: Names, kind: str | None) -> dict[str, str]:
+        return {"x-ds-trace-id": names.of("request", 0, 32, HEX)}
+
+
+class Qwen(Provider):
+    api = "qwen"
+    base = "/compatible-mode/v1"
+    variable = "DASHSCOPE_API_KEY"
+    routes = (post("/compatible-mode/v1/chat/completions"), post("/v1/chat/completions"))
+
+    def reply_id(self, names: Names) -> str:
+        return f"chatcmpl-{names.uuid('reply')}"
+
+    def call_ids(self, scene: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
+        return f"call_{scene.names.of('call', index, 24, HEX)}", None
+
+    def thinks(self, scene: Scene) -> bool:
+        # Told by `enable_thinking` alone, which comes first in the body or among the extra parameters.
+        asked = scene.body.get("enable_thinking")
+        return scene.known.thinking if asked is None else asked is True
