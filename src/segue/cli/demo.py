@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,40 +15,47 @@ if TYPE_CHECKING:
 
 @options.command("demo")
 @click.option("--plain", is_flag=True, help="No colour, terminal or not.")
+@click.option("--naive", is_flag=True, help="Send the history on as it is, to see what breaks.")
+@click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Also write a recording, to be looked at.")
 @click.pass_context
-def command(ctx: click.Context, *, plain: bool, as_json: bool) -> None:
-    """Carry one tool conversation through every API there is and back.
+def command(ctx: click.Context, *, plain: bool, naive: bool, svg: Path | None, as_json: bool) -> None:
+    """Carry one agent's task through every API there is and back.
 
-    A strict judge of each API reads every request; nothing is sent anywhere. Exit code 1 if one would be refused.
+    Each request goes to a strict provider on loopback, which refuses what the real one refuses; nothing leaves this
+    machine. Exit code 1 if a request was refused.
     """
-    totals = _tell() if as_json else _show(plain=plain)
+    totals = _tell(naive=naive) if as_json else _show(plain=plain, naive=naive, svg=svg)
     ctx.exit(1 if totals.refused else 0)
 
 
-def _tell() -> Totals:
+def _tell(*, naive: bool) -> Totals:
     import msgspec
 
     from segue.cli import demo_journey
 
-    journey = list(demo_journey.steps())
+    journey = list(demo_journey.steps(naive=naive))
     totals = demo_journey.total(journey)
-    story = {"naive": list(demo_journey.copies()), "steps": journey, "totals": totals}
-    streams.write(msgspec.json.encode(story), b"\n")
+    streams.write(msgspec.json.encode({"steps": journey, "totals": totals}), b"\n")
     return totals
 
 
-def _show(*, plain: bool) -> Totals:
+def _show(*, plain: bool, naive: bool, svg: Path | None) -> Totals:
     from segue.cli import demo_journey, demo_view
     from segue.cli.screen import Screen
 
     screen = Screen(plain=plain)
-    screen.show(demo_view.opening())
-    screen.show(demo_view.copies_table(list(demo_journey.copies())))
+    scenes = [demo_view.opening(len(dict(demo_journey.route())), naive=naive)]
+    screen.show(scenes[0])
     journey: list[Step] = []
-    screen.show(demo_view.carried())
-    for step in demo_journey.steps():
+    for step in demo_journey.steps(naive=naive):
         journey.append(step)
-        screen.show(demo_view.step_view(step))
+        scenes.append(demo_view.step_view(step))
+        screen.show(scenes[-1])
     totals = demo_journey.total(journey)
-    screen.show(demo_view.ending(journey, totals))
+    scenes.append(demo_view.ending(journey, totals))
+    screen.show(scenes[-1])
+    if svg is not None:
+        from segue.cli.recording import recorded
+
+        streams.replace_file(str(svg), recorded(scenes).encode())
     return totals

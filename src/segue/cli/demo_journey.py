@@ -1,40 +1,38 @@
-"""The demo's journey: one body handed from wire to wire, there and back, and judged at each stop.
+"""The demo's journey: one conversation, a provider for each turn of it, all of them emulated on loopback.
 
-Each stop converts what the stop before it left, asks the judge, and plays the model's next reply in that API's own
-form. Which wires there are is the registry's business.
+Every request goes over HTTP to a strict provider, which judges it and answers by its script; tools run here.
 """
 
 from __future__ import annotations
 
-import copy
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, cast
+from contextlib import ExitStack
+from typing import Any, Literal
 
 import msgspec
 
 import segue
-from segue.cli.demo_conversation import CONVERSATION, NAIVE, ORIGIN, SCRIPTS, SMALL_TALK, Json
+from segue.canonical.blocks import Thinking, ToolCall
+from segue.cli.demo_naive import copied
+from segue.cli.demo_task import STOPS, SYSTEM, TASK, TOOLS, Stop
+from segue.cli.demo_tools import Workshop
+from segue.emulator import Emulator, Recorded, start
+from segue.emulator.client import Sent, post
 
-__all__ = ["Broken", "Call", "Copy", "Finding", "Step", "Totals", "copies", "route", "steps", "stops", "total"]
+__all__ = ["Call", "Finding", "Step", "Totals", "route", "steps", "total"]
 
-# Where the APIs keep the id of a call, in the order to look; a result names its call by the keys of the second row.
-_CALL_KEYS = ("call_id", "toolUseId", "id")
-_RESULT_KEYS = ("tool_call_id", "tool_use_id", "call_id", "toolUseId")
-# How the texts begin that stand for a result which was never recorded.
-_SYNTHETIC = ("[interrupted", "[cancelled")
-_GROWING_KEYS = ("messages", "contents", "input")
-
-Outcome = Literal["result", "error", "synthetic", "none"]
+Verdict = Literal["accepted", "refused", "confused"]
+Outcome = Literal["result", "error", "cancelled"]
+# APIs whose models are asked to think here; others do it by themselves, or never.
+_THINKING = frozenset({"anthropic", "bedrock", "openai-responses"})
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A call as this target gets it, with the result that stands at its id."""
+    """A call as the model made it, and what came of it."""
 
     tool: str
     canonical_id: str
     wire_id: str
-    remapped: bool
     outcome: Outcome
     result: str
 
@@ -43,46 +41,40 @@ class Finding(msgspec.Struct, frozen=True):
     """One decision of the report."""
 
     kind: str
-    fault: str
     message: str
-    call_id: str
-    subject: str
-
-
-class Broken(msgspec.Struct, frozen=True):
-    """A rule that a body breaks: how often, and the judge's words for the first time."""
-
-    rule: str
-    severity: str
-    times: int
-    example: str
-
-
-class Copy(msgspec.Struct, frozen=True):
-    """What the judge of an API says of the history as it is."""
-
-    api: str
-    accepted: bool
-    rules: list[Broken]
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One request of the journey."""
+    """One request: what it carried, what the provider made of it, and what was done then.
+
+    `remapped` ids are spelled otherwise than where the call was made. `kept` of the `before` messages of the last
+    request to this provider stand in this one just so. A copied request that fails is `rescued` if segue's does not.
+    """
 
     number: int
-    source: str
-    target: str
+    api: str
     model: str
-    calls: list[Call]
+    messages: int
+    carried: int
     results: int
+    synthetic: int
+    remapped: int
     findings: list[Finding]
-    accepted: bool
-    violations: list[str]
-    then: str
+    kept: int
+    before: int
+    verdict: Verdict
+    status: int
+    error: str
+    rules: list[str]
+    rescued: bool
+    thought: bool
+    says: str
+    calls: list[Call]
+    user: str
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """The whole journey in numbers."""
+    """The whole journey in numbers. `results` and the like are counted over all requests."""
 
     requests: int
     refused: int
@@ -90,152 +82,125 @@ class Totals(msgspec.Struct, frozen=True):
     results: int
     synthetic: int
     remapped: int
-
-
-def stops() -> list[tuple[str, str]]:
-    """Every wire with its default model, the first stop first, then as the registry goes round."""
-    rows = [(row.name, row.default_model) for row in segue.formats() if row.kind != "text"]
-    start = [name for name, _ in rows].index(ORIGIN)
-    return rows[start:] + rows[:start]
+    kept: int
+    before: int
 
 
 def route() -> list[tuple[str, str]]:
-    """Forward through all the others, and the same way back to the first."""
-    first, *others = stops()
-    return [*others, *reversed(others[:-1]), first]
+    """Every API with its default model, forward and back."""
+    rows = [(row.name, row.default_model) for row in segue.formats() if row.kind != "text"]
+    return [*rows, *reversed(rows[:-1])]
 
 
-def copies() -> Iterator[Copy]:
-    """The history handed to each API without segue."""
-    for name, model in stops():
-        body = NAIVE[name](CONVERSATION) if name in NAIVE else CONVERSATION
-        try:
-            verdict = segue.check({**body, "model": model}, name)
-        except segue.InputError as error:
-            yield Copy(name, accepted=False, rules=[Broken("format", "reject", 1, str(error))])
-            continue
-        found: dict[tuple[str, str], list[segue.Violation]] = {}
-        for violation in verdict:
-            found.setdefault((violation.severity, violation.rule), []).append(violation)
-        rules = [
-            Broken(rule, severity, len(same), f"{same[0].path}: {same[0].message}")
-            for (severity, rule), same in sorted(found.items())
-        ]
-        yield Copy(name, bool(verdict), rules)
+def steps(*, naive: bool = False) -> Iterator[Step]:
+    """Plays the journey, one request at a time. `naive` sends the history on as it is, and counts what breaks."""
+    stops = route()
+    with ExitStack() as running:
+        emulators = {api: running.enter_context(_started(api, stops)) for api, _ in dict(stops).items()}
+        yield from _Journey(emulators, naive=naive).steps(stops)
 
 
-def steps() -> Iterator[Step]:
-    """Plays the journey, one request at a time."""
-    body, source = CONVERSATION, ORIGIN
-    visits: Counter[str] = Counter()
-    for number, (target, model) in enumerate(route(), 1):
-        converted = segue.convert(body, source=source, target=target, model=model)
-        verdict = segue.check(converted.body, target)
-        then, grown = _play(converted.body, target, visits[target])
-        visits[target] += 1
-        yield Step(
+def _started(api: str, stops: Sequence[tuple[str, str]]) -> Emulator:
+    told = [_told(stop) for (name, _), stop in zip(stops, STOPS, strict=True) if name == api]
+    return start(api, script="\n---\n".join(told))
+
+
+def _told(stop: Stop) -> str:
+    return stop.script.strip("\n")
+
+
+class _Journey:
+    def __init__(self, emulators: dict[str, Emulator], *, naive: bool) -> None:
+        self._emulators = emulators
+        self._naive = naive
+        self._chat = segue.Conversation(system=SYSTEM, tools=TOOLS)
+        self._chat.add_user(TASK)
+        self._workshop = Workshop()
+        self._made: dict[str, Call] = {}
+        self._before: dict[str, int] = {}
+
+    def steps(self, stops: Sequence[tuple[str, str]]) -> Iterator[Step]:
+        for number, ((api, model), stop) in enumerate(zip(stops, STOPS, strict=True), 1):
+            thinks = {"enabled": True, "budget": 1024} if api in _THINKING else None
+            self._chat.options = {"max_tokens": 4096, "reasoning": thinks}
+            yield self._step(number, api, model, stop)
+
+    def _step(self, number: int, api: str, model: str, stop: Stop) -> Step:
+        emulator = self._emulators[api]
+        rendered = self._chat.render(api, model)
+        judged, sent = self._sent(emulator, model, rendered.body)
+        record = emulator.requests[-1]
+        carried = {call_id: self._made[call_id] for call_id, _ in rendered.report.emitted_calls}
+        remapped = sum(carried[call_id].wire_id != wire_id for call_id, wire_id in rendered.report.emitted_calls)
+        thought, calls = self._answered(segue.assemble(sent.data, api), stop) if sent.status == 200 else (False, [])
+        if stop.user:
+            self._chat.add_user(stop.user)
+        before, self._before[api] = self._before.get(api, 0), record.messages
+        broken = [v.rule for v in judged.violations if v.severity == "reject" or v.rule == "KIM-01"]
+        return Step(
             number=number,
-            source=source,
-            target=target,
+            api=api,
             model=model,
-            calls=_calls(converted, body),
-            results=len(converted.report.emitted_results),
-            findings=[
-                Finding(found.kind, found.fault, found.message, found.call_id or "", found.subject or "")
-                for found in converted.report.findings
-            ],
-            accepted=bool(verdict),
-            violations=[f"{v.rule} {v.path}: {v.message}" for v in verdict if v.severity == "reject"],
-            then=then,
+            messages=record.messages,
+            carried=len(carried),
+            results=len(rendered.report.emitted_results),
+            synthetic=sum(call.outcome == "cancelled" for call in carried.values()),
+            remapped=0 if self._naive else remapped,
+            findings=[] if self._naive else [Finding(each.kind, each.message) for each in rendered.report.findings],
+            kept=0 if self._naive else min(record.kept, before),
+            before=0 if self._naive else before,
+            verdict="accepted" if judged.accepted else "confused" if judged.confused else "refused",
+            status=judged.status,
+            error=judged.refused or (judged.text if judged.confused else ""),
+            rules=list(dict.fromkeys(broken)),
+            rescued=not judged.accepted and record.accepted,
+            thought=thought,
+            says=record.text,
+            calls=calls,
+            user=stop.user or "",
         )
-        body, source = grown, target
+
+    def _sent(self, emulator: Emulator, model: str, lawful: dict[str, Any]) -> tuple[Recorded, Sent]:
+        """The request that counts, and the answer. Where the copied one fails, the journey goes on with segue's."""
+        if self._naive:
+            sent = post(emulator, copied(self._chat.messages, emulator.api, lawful), model=model, stream=True)
+            judged = emulator.requests[-1]
+            if judged.accepted:
+                return judged, sent
+        else:
+            judged = None
+        sent = post(emulator, lawful, model=model, stream=True)
+        return judged or emulator.requests[-1], sent
+
+    def _answered(self, reply: segue.Reply, stop: Stop) -> tuple[bool, list[Call]]:
+        """The reply written down and its tools run; whether there was a thought, and the calls."""
+        added = self._chat.add_reply(reply)
+        thought = any(isinstance(block, Thinking) for block in added.blocks)
+        calls = [self._called(call, cancelled=stop.interrupts and place == 0) for place, call in enumerate(added.calls)]
+        self._made.update({call.canonical_id: call for call in calls})
+        return thought, calls
+
+    def _called(self, call: ToolCall, *, cancelled: bool) -> Call:
+        outcome: Outcome = "cancelled"
+        result = "stopped by the user"
+        if cancelled:
+            self._chat.cancel(call)
+        else:
+            failed, result = self._workshop.run(call.name, call.arguments)
+            outcome = "error" if failed else "result"
+            self._chat.add_result(call, result, error=failed)
+        return Call(call.name, call.id, call.raw_id or "", outcome, result)
 
 
 def total(journey: Sequence[Step]) -> Totals:
     """Adds the steps up."""
-    calls = [call for step in journey for call in step.calls]
     return Totals(
         requests=len(journey),
-        refused=sum(not step.accepted for step in journey),
-        calls=len(calls),
+        refused=sum(step.verdict != "accepted" for step in journey),
+        calls=sum(len(step.calls) for step in journey),
         results=sum(step.results for step in journey),
-        synthetic=sum(call.outcome == "synthetic" for call in calls),
-        remapped=sum(call.remapped for call in calls),
+        synthetic=sum(step.synthetic for step in journey),
+        remapped=sum(step.remapped for step in journey),
+        kept=sum(step.kept for step in journey),
+        before=sum(step.before for step in journey),
     )
-
-
-def _play(body: Json, api: str, visit: int) -> tuple[str, Json]:
-    """The body after the model's reply and the client's words; the input is not touched."""
-    body = copy.deepcopy(body)
-    script = SCRIPTS.get(api)
-    if script is not None and visit < len(script.visits):
-        tale, reply, after = script.visits[visit]
-        body[script.key].extend([script.entry(reply), *after])
-        return tale, body
-    small_talk = segue.convert(SMALL_TALK, source="openai-chat", target=api).body
-    key = next(key for key in _GROWING_KEYS if isinstance(body.get(key), list))
-    body[key].extend(small_talk[key][1:])
-    return "the model says where things stand", body
-
-
-def _calls(converted: segue.Converted, before: Json) -> list[Call]:
-    """The emitted calls, each with what the finished body itself says of it."""
-    names, results = _named_calls(converted.body), _results(converted.body)
-    known = _named_calls(before)
-    calls: list[Call] = []
-    for canonical_id, wire_id in converted.report.emitted_calls:
-        text, outcome = results.get(wire_id, ("", "none"))
-        calls.append(
-            Call(
-                tool=names.get(wire_id, "?"),
-                canonical_id=canonical_id,
-                wire_id=wire_id,
-                remapped=wire_id not in known,
-                outcome=outcome,
-                result=text,
-            )
-        )
-    return calls
-
-
-def _objects(value: Any) -> Iterator[Json]:
-    """Every object in a body, outermost first."""
-    if isinstance(value, dict):
-        thing = cast("Json", value)
-        yield thing
-        value = list(thing.values())
-    if isinstance(value, list):
-        for inner in cast("list[Any]", value):
-            yield from _objects(inner)
-
-
-def _named_calls(body: Json) -> dict[str, str]:
-    """Id → tool of whatever looks like a call in any API: an id and a name."""
-    found: dict[str, str] = {}
-    for thing in _objects(body):
-        inner = next((thing[key] for key in ("function", "custom") if isinstance(thing.get(key), dict)), thing)
-        name: object = inner.get("name")
-        call_id = next((thing[key] for key in _CALL_KEYS if isinstance(thing.get(key), str)), None)
-        if call_id and isinstance(name, str):
-            found.setdefault(call_id, name)
-    return found
-
-
-def _results(body: Json) -> dict[str, tuple[str, Outcome]]:
-    """Call id → text of its result and what kind of result it is."""
-    found: dict[str, tuple[str, Outcome]] = {}
-    for thing in _objects(body):
-        call_id = next((thing[key] for key in _RESULT_KEYS if isinstance(thing.get(key), str)), None)
-        content = thing.get("content", thing.get("output"))
-        if isinstance(answer := thing.get("functionResponse"), dict):
-            said = cast("Json", answer)
-            call_id, content = said.get("id"), said["response"].get("output", said["response"].get("error"))
-            thing = {"is_error": "error" in said["response"]}
-        if call_id and content is not None:
-            text = (
-                content if isinstance(content, str) else " ".join(o["text"] for o in _objects(content) if "text" in o)
-            )
-            failed = thing.get("is_error") or text.startswith("[error]")
-            synthetic = text.removeprefix("[error] ").startswith(_SYNTHETIC)
-            found.setdefault(call_id, (text, "synthetic" if synthetic else "error" if failed else "result"))
-    return found
