@@ -33,6 +33,7 @@ __all__ = [
     "MCP",
     "Asked",
     "Carried",
+    "Kept",
     "Said",
     "carry",
     "say",
@@ -79,6 +80,13 @@ class Said(msgspec.Struct, frozen=True):
     report: Report
 
 
+class Kept(msgspec.Struct, frozen=True):
+    """The ids and names of what was said to a target before, to go on from."""
+
+    ids: IdMap
+    names: NameMap
+
+
 class Carried(msgspec.Struct, frozen=True):
     """A request on its way: what it was, and what became of it."""
 
@@ -123,21 +131,26 @@ def say(
     model: str | None = None,
     tool_format: str = "auto",
     fetch: Fetch | None = None,
+    kept: Kept | None = None,
 ) -> tuple[Transcript, Said]:
-    """A canonical request in a wire's words."""
+    """A canonical request in a wire's words. Calls and tools that are `kept` are called as they were."""
     known = identify(model or wire.default_model)
     scheme = scheme_for(wire, known, tool_format, WIRES[wire.on] if wire.on else wire)
     report.target, report.id_scheme, report.model = wire.name, scheme.name, model
     demands = wire.demands(known)
     abroad = declared_abroad(request, demands.api, known, report)
     request = abroad.request
-    names = _names(request, demands.api, wire.names(identify(model)))
+    names = _names(request, demands.api, wire.names(identify(model))) if kept is None else kept.names
     form = format_to_write(tool_format, known)
     paired = demands if form is None else in_words(demands)
     transcript = render(request, paired, policy, report, model=model, spell=_told(request, names))
     _report_unsaid(request, wire, report, abroad.told)
     spell: Callable[[str], str] = names.render
-    ids = IdMap.project(transcript, scheme, spell)
+    if kept is None:
+        ids = IdMap.project(transcript, scheme, spell)
+    else:
+        ids = kept.ids
+        ids.add_messages(transcript.messages, spell)
     shown = transcript
     if form is not None:
         shown = render(told_in_text(transcript, form, ids, names, report), demands, policy, report, model=model)

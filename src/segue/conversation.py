@@ -14,43 +14,85 @@ from segue.canonical.codec import decode_block, dumped, dumps, loads
 from segue.canonical.history import History, Interaction, bound_to
 from segue.canonical.jsontext import plain, read_object, write
 from segue.canonical.request import Options, Reply, Request, Tool
-from segue.carry import say
+from segue.carry import Kept, Said, say
 from segue.convert import Body, policy_of
 from segue.declarations import parse_declaration
 from segue.errors import InputError, text_argument
+from segue.increments import Chained, Increments
 from segue.models import identify
-from segue.render.demands import TEXTS
+from segue.render.demands import TEXTS, Policy
 from segue.render.reasoning_bound import remembering, sent_digest
 from segue.render.report import Report
 from segue.render.transcript import Transcript
 from segue.replies import parse_reply
-from segue.wire.base import Fetch
+from segue.wire.base import Fetch, Wire
 from segue.wire.detect import detect_source
 from segue.wire.registry import WIRES, find
+from segue.wire.text.registry import TEXT_FORMATS
 
 __all__ = ["Conversation", "Rendered"]
 
 Content = str | Block | Sequence[Block] | Sequence[Mapping[str, Any]]
 
+# Bodies for so many targets are kept to go on from.
+_TARGETS = 3
 _RESPONSES_PARTS = frozenset({"input_text", "input_image", "input_file"})
 _PART_TYPES = frozenset({"text", "image_url", "input_audio", "file", "image", "document", *_RESPONSES_PARTS})
 
 
 class Rendered:
-    """A body, ready to be sent."""
+    """A body, ready to be sent: `fragments` are its bytes in pieces, to be written one after the other."""
 
-    def __init__(self, body: dict[str, Any], report: Report) -> None:
-        self.body = body
+    def __init__(self, report: Report, *, body: dict[str, Any] | None = None, fragments: list[bytes] | None = None):
         self.report = report
+        if body is not None:
+            self.body = body
+        if fragments is not None:
+            self.fragments = fragments
+
+    @cached_property
+    def body(self) -> dict[str, Any]:
+        return read_object(self.data)[0]
+
+    @cached_property
+    def fragments(self) -> list[bytes]:
+        return [write(self.body)]
 
     @cached_property
     def data(self) -> bytes:
-        return write(self.body)
+        return b"".join(self.fragments)
+
+
+class _Target(msgspec.Struct, frozen=True):
+    """Whom a conversation is rendered for, and how."""
+
+    wire: Wire
+    model: str | None
+    tool_format: str
+    policy: Policy
+    fetch: Fetch | None
+
+    def __hash__(self) -> int:
+        return hash((self.wire.name, self.model, self.tool_format, self.policy))
 
     @property
-    def fragments(self) -> list[bytes]:
-        """The same bytes in pieces, to be written one after the other."""
-        return [self.data]
+    def grows(self) -> bool:
+        """Whether what was said to it stays as it is; where reasoning is bound to all before it, all is looked at."""
+        if self.tool_format in TEXT_FORMATS:
+            return False
+        return self.wire.demands(identify(self.model or self.wire.default_model)).reasoning_bound != "prefix"
+
+    def say(self, request: Request, report: Report, kept: Kept | None = None) -> tuple[Transcript, Said]:
+        return say(
+            request,
+            self.wire,
+            report,
+            self.policy,
+            model=self.model,
+            tool_format=self.tool_format,
+            fetch=self.fetch,
+            kept=kept,
+        )
 
 
 class Conversation:
@@ -61,6 +103,7 @@ class Conversation:
     ) -> None:
         self._request = Request(())
         self._history = History()
+        self._growing: dict[_Target, tuple[Request, Increments]] = {}
         self._sent: Transcript | None = None
         self._made_up: list[str] = []
         self.system = system
@@ -144,7 +187,9 @@ class Conversation:
         self._settle_what_was_sent()
         blocks = tuple(_unnamed(block) for block in reply.blocks)
         if self._sent is not None and any(isinstance(block, Thinking) for block in blocks):
-            blocks = bound_to(_signed_by(blocks, self._sent), sent_digest(self._sent))
+            blocks = _signed_by(blocks, self._sent)
+            if self._sent.demands.reasoning_bound == "prefix":
+                blocks = bound_to(blocks, sent_digest(self._sent))
         added = self._history.add(Message("ai", blocks, turn_key=self._history.open_turn()))
         return msgspec.structs.replace(reply, blocks=added[0].blocks if added else ())
 
@@ -244,21 +289,51 @@ class Conversation:
         text_argument(tool_format, "tool_format")
         policy = policy_of(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans)
         wire = find(target, argument="target")
-        report = Report()
-        messages, supplied = self._history.supplied()
-        for call_id in supplied:
-            report.add("supplied", "one side of this interaction came from the ledger", call_id=call_id)
-        for call_id, entry in self._history.ledger.items():
-            for response in entry.evidence:
-                report.add("dedupe", f"another result, {state_of(response)}: kept as evidence", call_id=call_id)
-        request = msgspec.structs.replace(self._request, messages=messages)
+        request = self._request
         source = WIRES.get(request.native.api) if request.native is not None else None
         if model is None and source is not None and source.provider == wire.provider:
             model = request.model
-        transcript, said = say(request, wire, report, policy, model=model, tool_format=tool_format, fetch=fetch)
-        self._sent = transcript if identify(model).family else None
+        aim = _Target(wire, model, tool_format, policy, fetch)
+        grown = self._grown(aim)
+        whole = grown.render(request, self._history) if grown is not None else None
+        if whole is not None:
+            report = Chained((self._noted(), whole.report))
+            return self._remembered(Rendered(report, fragments=whole.pieces), whole.transcript, whole.newest)
+        report = Report()
+        messages, supplied = self._history.supplied()
+        transcript, said = aim.say(msgspec.structs.replace(request, messages=messages), report)
+        if grown is not None:
+            grown.begin(request, self._history, said, report, transcript)
+        report = Chained((self._noted(supplied), report))
+        return self._remembered(Rendered(report, body=said.body), transcript, report)
+
+    def _noted(self, supplied: Iterable[str] = ()) -> Report:
+        """What the history itself has to say."""
+        noted = Report()
+        for call_id in supplied:
+            noted.add("supplied", "one side of this interaction came from the ledger", call_id=call_id)
+        for call_id, entry in self._history.doubted.items():
+            for response in entry.evidence:
+                noted.add("dedupe", f"another result, {state_of(response)}: kept as evidence", call_id=call_id)
+        return noted
+
+    def _grown(self, aim: _Target) -> Increments | None:
+        """What was rendered for this target before. None where what is said may bind all that was."""
+        if not aim.grows:
+            return None
+        request, grown = self._growing.pop(aim, (None, None))
+        if grown is None or request is not self._request:
+            grown = Increments(aim.wire.root, aim.say)
+        self._growing[aim] = self._request, grown
+        if len(self._growing) > _TARGETS:
+            del self._growing[next(iter(self._growing))]
+        return grown
+
+    def _remembered(self, rendered: Rendered, transcript: Transcript, report: Report) -> Rendered:
+        """What the reply to this will be bound to, and what was made up for it."""
+        self._sent = transcript if identify(transcript.model).family else None
         self._made_up = [finding.call_id for finding in report.of("synthetic") if finding.call_id is not None]
-        return Rendered(said.body, report)
+        return rendered
 
     def dump(self) -> bytes:
         """The stored form, ledger included."""
@@ -271,9 +346,8 @@ class Conversation:
         """What `dump` wrote."""
         request, envelope = loads(data)
         made = cls._from_request(request, request.messages, turns=int(envelope.get("turns", 0)))
-        for position, entry in enumerate(envelope.get("ledger", ())):
-            loaded = _loaded(entry, f"ledger[{position}]")
-            made._history.ledger[loaded.call.id] = loaded
+        stored = enumerate(envelope.get("ledger", ()))
+        made._history.restore(_loaded(entry, f"ledger[{position}]") for position, entry in stored)
         return made
 
 

@@ -6,7 +6,7 @@ what the model is told; the turn counter never goes back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -66,7 +66,13 @@ class History:
     def __init__(self, messages: Iterable[Message] = (), *, turns: int = 0) -> None:
         self.turns = turns
         self.ledger: dict[str, Interaction] = {}
+        self.edits = 0
+        """How often something that had been said was changed or cut."""
         self._messages: list[Message] = []
+        self._open: dict[str, Interaction] = {}
+        self._unseen: list[Interaction] = []
+        self._doubted: dict[str, Interaction] = {}
+        self._is_cut = False
         self._pairer = Pairer()
         self.add(*messages)
 
@@ -74,14 +80,27 @@ class History:
     def messages(self) -> tuple[Message, ...]:
         return tuple(self._messages)
 
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def part(self, start: int, end: int | None = None) -> list[Message]:
+        """Some of the messages, by their places."""
+        return self._messages[start:end]
+
     @property
     def pending(self) -> list[ToolCall]:
         """Calls that wait for a result, in call order."""
-        return [
-            entry.call
-            for entry in self.ledger.values()
-            if entry.state == "pending" and entry.call.kind != "hosted" and not entry.call.broken
-        ]
+        return [entry.call for entry in self._open.values() if entry.call.kind != "hosted" and not entry.call.broken]
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether messages may lack a side of an interaction, which the ledger then has."""
+        return self._is_cut
+
+    @property
+    def doubted(self) -> Mapping[str, Interaction]:
+        """Interactions with more than one outcome, by the id of their call."""
+        return self._doubted
 
     def open_turn(self) -> str:
         """The key of the next live turn. The counter never goes back."""
@@ -94,7 +113,7 @@ class History:
         for message in messages:
             message = self._pairer.feed(_checked(message))
             for call in calls_of(message):
-                self.ledger[call.id] = Interaction(call, message.turn_key or "")
+                self.ledger[call.id] = self._open[call.id] = Interaction(call, message.turn_key or "")
             kept = self._recorded(message)
             if kept is not None:
                 self._messages.append(kept)
@@ -108,7 +127,9 @@ class History:
             entry = self.ledger.get(block.call_id) if isinstance(block, ToolResponse) else None
             if isinstance(block, ToolResponse) and entry is not None:
                 earlier = entry.completion
-                if not entry.record(block):
+                told = entry.record(block)
+                self._sort(entry)
+                if not told:
                     continue
                 if earlier is not None:
                     self._replace(earlier, block)
@@ -118,23 +139,48 @@ class History:
             return None
         return message if len(blocks) == len(message.blocks) else message.holding(tuple(blocks))
 
+    def restore(self, entries: Iterable[Interaction]) -> None:
+        """The ledger as it was stored."""
+        for entry in entries:
+            self.ledger[entry.call.id] = entry
+        self._open, self._unseen, self._doubted = {}, [], {}
+        for entry in self.ledger.values():
+            self._sort(entry)
+        self._is_cut = True
+        self._is_cut = bool(self.supplied()[1])
+
+    def _sort(self, entry: Interaction) -> None:
+        """Puts an interaction where its state belongs."""
+        if entry.state == "pending":
+            self._open[entry.call.id] = entry
+        else:
+            self._open.pop(entry.call.id, None)
+            if not entry.seen:
+                self._unseen.append(entry)
+        if entry.evidence:
+            self._doubted[entry.call.id] = entry
+
     def _replace(self, old: ToolResponse, new: ToolResponse) -> None:
         for position in range(len(self._messages) - 1, -1, -1):
             message = self._messages[position]
             if any(block is old for block in message.blocks):
                 self._messages[position] = message.holding(tuple(new if b is old else b for b in message.blocks))
+                self.edits += 1
                 return
 
     def mark_sent(self) -> None:
         """What is in the history now was sent: the completions in it stay what the model is told."""
-        for entry in self.ledger.values():
-            entry.seen = entry.seen or entry.completion is not None
+        for entry in self._unseen:
+            entry.seen = True
+        self._unseen = []
 
     def supplied(self) -> tuple[tuple[Message, ...], list[str]]:
         """The messages with the missing side of each interaction taken from the ledger, and whose side that was.
 
         Messages may have been cut since they were added; the ledger has not.
         """
+        if not self._is_cut:
+            return self.messages, []
         called = {call.id for message in self._messages for call in calls_of(message)}
         answered = {response.call_id for message in self._messages for response in responses_of(message)}
         messages: list[Message] = []
@@ -156,6 +202,8 @@ class History:
 
     def cut(self, keep: Sequence[Message]) -> None:
         """Leaves only these messages; the ledger still knows every call."""
+        self.edits += 1
+        self._is_cut = True
         wanted = {id(message) for message in keep}
         self._messages = [message for message in self._messages if id(message) in wanted]
 

@@ -1,0 +1,142 @@
+"""A conversation that grows: rendered again and again it gives the bytes that a render of the whole gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import segue
+from segue import conversation
+from segue.canonical.blocks import Media, Origin, Text, Thinking, ToolCall
+from segue.canonical.request import Reply
+from segue.wire.registry import WIRES
+from tests.budget import examples
+
+TARGETS = list(WIRES)
+TOOLS = [
+    {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
+    for name in ("look", "read file", "run")
+]
+PICTURE = Media("image", "image/png", data="iVBORw0KGgo=")
+
+texts = st.sampled_from(["yes", "go on", "what?", "", " ", "twice"])
+names = st.sampled_from(["look", "read file", "run", "unknown.tool"])
+ids = st.sampled_from(["call_1", "call_2", "toolu_01", "functions.look:0", None, ""])
+
+
+@st.composite
+def replies(draw: st.DrawFn) -> Reply:
+    provider = draw(st.sampled_from(["openai", "anthropic", "gemini", "kimi", "mistral", "bedrock"]))
+    blocks: list[Any] = []
+    if draw(st.booleans()):
+        origin = Origin(provider, draw(st.sampled_from(["claude-sonnet-5", "gpt-5", None])), identity="absent")
+        blocks.append(Thinking("hm", draw(st.sampled_from([None, "c2ln"])), origin=origin))
+    if draw(st.booleans()):
+        blocks.append(Text(draw(texts)))
+    for _ in range(draw(st.integers(0, 3))):
+        blocks.append(ToolCall(draw(names), {"n": 1}, origin=Origin(provider, raw_id=draw(ids) or None)))
+    return Reply(tuple(blocks or [Text("well")]))
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("user"), texts),
+        st.tuples(st.just("picture"), st.just("")),
+        st.tuples(st.just("reply"), replies()),
+        st.tuples(st.just("results"), st.sampled_from(["all", "all", "all", "some", "reversed", "cancel"])),
+        st.tuples(st.just("again"), st.just("")),
+        st.tuples(st.just("render"), st.just("")),
+        st.tuples(st.just("render"), st.just("")),
+        st.tuples(st.just("target"), st.sampled_from(TARGETS)),
+    ),
+    max_size=30,
+)
+
+
+def play(chat: segue.Conversation, what: str, how: Any) -> None:
+    match what:
+        case "user":
+            chat.add_user(how or "and?")
+        case "picture":
+            chat.add_user([Text("see"), PICTURE])
+        case "reply":
+            chat.add_reply(how)
+        case "results":
+            waiting = chat.pending
+            for call in waiting[::-1] if how == "reversed" else waiting[:1] if how == "some" else waiting:
+                chat.cancel(call) if how == "cancel" else chat.add_result(call, f"{call.name} did it")
+        case "again":
+            known = [call for message in chat.messages for call in message.blocks if isinstance(call, ToolCall)]
+            if known:
+                chat.add_result(known[0], "late or twice")
+        case _:
+            pass
+
+
+def whole(chat: segue.Conversation, target: str) -> segue.Rendered:
+    """The same conversation, rendered by one that never rendered before."""
+    return segue.Conversation.load(chat.dump()).render(target)
+
+
+@examples(4)
+@given(first=st.sampled_from(TARGETS), story=steps)
+def test_growing_bytes_are_those_of_the_whole(first: str, story: list[tuple[str, Any]]):
+    chat = segue.Conversation(system="Be brief.", tools=TOOLS)
+    chat.add_user("begin")
+    target = first
+    for what, how in [*story, ("render", "")]:
+        play(chat, what, how)
+        target = how if what == "target" else target
+        if what == "render":
+            expected = whole(chat, target)
+            rendered = chat.render(target)
+            assert b"".join(rendered.fragments) == expected.data
+            assert rendered.body == expected.body
+            assert rendered.report.emitted_calls == expected.report.emitted_calls
+            assert rendered.report.emitted_results == expected.report.emitted_results
+            for kind in ("synthetic", "dedupe", "orphan", "reordered"):
+                assert sorted(map(str, rendered.report.of(kind))) == sorted(map(str, expected.report.of(kind)))
+
+
+def agent(chat: segue.Conversation, number: int, provider: str) -> None:
+    if number % 5 == 0:
+        chat.add_user(f"Question {number}")
+    thought = Thinking(f"thought {number}", origin=Origin(provider, identity="absent"))
+    calls = [
+        ToolCall(name, {"path": f"src/{number}"}, origin=Origin(provider, raw_id=f"call_{number % 7}"))
+        for name in ("look", "run")
+    ]
+    for call in chat.add_reply(Reply((thought, Text("I look."), *calls))).calls:
+        chat.add_result(call, f"result {number} " * 20)
+    if number % 5 == 4:
+        chat.add_reply(Reply((Text("So it is."),)))
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_long_conversation_is_rendered_in_increments(target: str, provider: str, monkeypatch: pytest.MonkeyPatch):
+    """Turn by turn the bytes are those of the whole, what stood there stands, and only the new part is looked at."""
+    sizes: list[int] = []
+    real = conversation.say
+
+    def counted(request: Any, *given: Any, **more: Any) -> Any:
+        sizes.append(len(request.messages))
+        return real(request, *given, **more)
+
+    chat = segue.Conversation(system="Be brief.", tools=TOOLS)
+    chat.add_user("begin")
+    earlier: list[Any] = []
+    for number in range(16):
+        agent(chat, number, provider)
+        expected = whole(chat, target).data
+        monkeypatch.setattr(conversation, "say", counted)
+        rendered = chat.render(target)
+        monkeypatch.undo()
+        assert rendered.data == expected
+        entries = rendered.body[WIRES[target].root]
+        assert entries[: max(0, len(earlier) - 2)] == earlier[:-2]
+        earlier = entries
+    assert max(sizes[-15:]) <= 16, sizes
