@@ -28,7 +28,10 @@ class Asked:
 
 @dataclass
 class Answer:
-    """What goes back: at once, or piece by piece. Where `reset` is set at the end, the connection goes down with it."""
+    """What goes back: at once, or piece by piece. With `reset` the connection goes down in the end.
+
+    `length` is how long the body is said to be, where that is not what it is, or not known from the bytes.
+    """
 
     status: int
     content: bytes | AsyncIterator[bytes]
@@ -36,6 +39,7 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict[str, str])
     delay: float = 0.0
     reset: bool = False
+    length: int | None = None
 
 
 class Recorded(Struct):

@@ -20,7 +20,6 @@ from segue.wire.events import (
     Event,
     Finished,
     InputDelta,
-    Opened,
     Start,
     TextDelta,
     ThinkingDelta,
@@ -38,9 +37,14 @@ _FIRST = 1_700_000_000
 
 
 class Performance:
-    """One reply: the blocks of a turn, up to where it breaks off. `read` and `cached` tokens were in the prompt."""
+    """One reply: the blocks of a turn, up to where it breaks off. `read` and `cached` tokens were in the prompt.
 
-    def __init__(self, provider: Provider, scene: Scene, turn: Turn, *, number: int, read: int, cached: int) -> None:
+    `objects`: arguments are told as an object, or not at all where they are none.
+    """
+
+    def __init__(
+        self, provider: Provider, scene: Scene, turn: Turn, *, number: int, read: int, cached: int, objects: bool
+    ) -> None:
         thinks = provider.thinks(scene)
         self.thought = [step.text for step in turn if isinstance(step, Think)] if thinks else []
         self.scene = replace(scene, thoughts=len(self.thought))
@@ -48,6 +52,7 @@ class Performance:
         self._provider = provider
         self._read = read
         self._cached = cached
+        self._objects = objects
         self._count = {"calls": 0, "thoughts": 0}
         self._parts: list[tuple[Step, int]] = []
         blocks: list[Block] = []
@@ -69,13 +74,15 @@ class Performance:
         return self.reply.calls
 
     @property
-    def breaks_off(self) -> bool:
-        return isinstance(self._parts[-1][0], Trouble | Cut) if self._parts else False
+    def breaks_off(self) -> Trouble | Cut | None:
+        """What the reply breaks off with."""
+        last = self._parts[-1][0] if self._parts else None
+        return last if isinstance(last, Trouble | Cut) else None
 
     def beats(self) -> Iterator[Beat]:
         """All of it piece by piece. What follows a break is never told."""
         reply = self.reply
-        yield Opened(reply.id, reply.model, reply.created, reply.native)
+        yield self._provider.opened(reply)
         index = 0
         for step, count in self._parts:
             if isinstance(step, Wait | Trouble | Cut):
@@ -128,7 +135,7 @@ class Performance:
         if any(tool.name == step.name and tool.kind == "custom" for tool in self.scene.request.tools):
             text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
             yield ToolCall(step.name, step.text or text, call_id, kind="custom", origin=origin)
-        elif step.text is not None:
+        elif step.text is not None and not self._objects:
             yield ToolCall(step.name, None, call_id, arguments_text=step.text, origin=origin)
         else:
             yield ToolCall(step.name, arguments, call_id, origin=origin)

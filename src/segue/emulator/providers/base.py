@@ -16,6 +16,7 @@ from segue.emulator.names import Names
 from segue.emulator.seals import Prefix, Seal, Seals
 from segue.models import Model, identify
 from segue.wire.base import ApiError
+from segue.wire.events import Opened
 from segue.wire.registry import WIRES
 
 __all__ = ["Body", "Does", "Provider", "Reframed", "Route", "Scene", "bearer", "calls_before", "post", "reject"]
@@ -170,6 +171,10 @@ class Provider:
     def dressed(self, scene: Scene, reply: Reply) -> Reply:
         """The reply with what this API says around it and its blocks."""
         return reply
+
+    def opened(self, reply: Reply) -> Opened:
+        """How a stream of this reply begins."""
+        return Opened(reply.id, reply.model, reply.created, reply.native)
 
     def begun(self, block: Text | Thinking | ToolCall) -> Text | Thinking | ToolCall:
         """A block as a stream begins it."""

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
+from segue.canonical.blocks import Block, Native, ToolCall
+from segue.canonical.request import Reply
 from segue.emulator.names import HEX, Names
 from segue.emulator.providers.base import Provider, Route, Scene, calls_before, post
 from segue.wire.base import ApiError
+from segue.wire.events import Opened, arguments_text
 
 __all__ = ["DeepSeek", "Kimi", "Mistral", "OpenAIChat", "Qwen"]
 
@@ -15,7 +20,24 @@ def _models(pattern: str) -> Route:
     return Route(re.compile(pattern), "models", "GET")
 
 
-class OpenAIChat(Provider):
+class _Chat(Provider):
+    def opened(self, reply: Reply) -> Opened:
+        """Under its own id: this is the API that made it."""
+        return Opened(reply.id, reply.model, reply.created, Native(self.api, {}, intact=False))
+
+    def dressed(self, scene: Scene, reply: Reply) -> Reply:
+        return msgspec.structs.replace(reply, blocks=tuple(map(self._as_said, reply.blocks)))
+
+    def _as_said(self, block: Block) -> Block:
+        """Arguments that are no object stand as the model wrote them."""
+        if not isinstance(block, ToolCall) or block.kind != "function" or isinstance(block.arguments, dict):
+            return block
+        said = {"name": block.name, "arguments": arguments_text(block)}
+        native = Native(self.api, {"id": block.raw_id, "type": "function", "function": said})
+        return msgspec.structs.replace(block, native=native)
+
+
+class OpenAIChat(_Chat):
     api = "openai-chat"
     variable = "OPENAI_API_KEY"
     routes = (post("(?:/v1)?/chat/completions"), _models("/v1/models"))
@@ -28,7 +50,7 @@ class OpenAIChat(Provider):
         return False
 
 
-class Mistral(Provider):
+class Mistral(_Chat):
     api = "mistral"
     base = ""
     variable = "MISTRAL_API_KEY"
@@ -47,7 +69,7 @@ class Mistral(Provider):
         return {"mistral-correlation-id": names.uuid("request")}
 
 
-class Kimi(Provider):
+class Kimi(_Chat):
     """K2's ids hold the tool and an index that counts all calls of the conversation (KIM-01)."""
 
     api = "kimi"
@@ -61,7 +83,7 @@ class Kimi(Provider):
         return {"msh-request-id": names.uuid("request")}
 
 
-class DeepSeek(Provider):
+class DeepSeek(_Chat):
     api = "deepseek"
     base = ""
     variable = "DEEPSEEK_API_KEY"
@@ -77,7 +99,7 @@ class DeepSeek(Provider):
         return {"x-ds-trace-id": names.of("request", 0, 32, HEX)}
 
 
-class Qwen(Provider):
+class Qwen(_Chat):
     api = "qwen"
     base = "/compatible-mode/v1"
     variable = "DASHSCOPE_API_KEY"

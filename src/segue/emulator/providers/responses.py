@@ -22,7 +22,12 @@ __all__ = ["AzureFoundry", "OpenAIResponses"]
 
 NOT_FOUND = "previous_response_not_found"
 _INCLUDE = "reasoning.encrypted_content"
-_REASONS: dict[Finish, str] = {"length": "max_output_tokens", "filter": "content_filter"}
+# There is no word for a pause: of all reasons to stop this is the one that says that more would come.
+_REASONS: dict[Finish, str] = {
+    "length": "max_output_tokens",
+    "pause": "max_output_tokens",
+    "filter": "content_filter",
+}
 # What a response repeats of the request, and what stands there where nothing was asked for.
 _REPEATED: JsonObject = {
     "background": False,
@@ -136,7 +141,10 @@ class OpenAIResponses(Provider):
     def dressed(self, scene: Scene, reply: Reply) -> Reply:
         """Every block is an item with an id of its own, and the response repeats what was asked for."""
         ended = "incomplete" if reply.finish in _REASONS else "completed"
-        items = [self._item(scene, block, index, ended) for index, block in enumerate(reply.blocks)]
+        # What breaks off is the last item; a call in it is not whole.
+        states = [*["completed"] * (len(reply.blocks) - 1), ended]
+        cut = len(reply.blocks) - 1 if ended == "incomplete" else None
+        items = [self._item(scene, block, at, states[at]) for at, block in enumerate(reply.blocks)]
         asked = scene.body
         body: JsonObject = {
             "id": reply.id,
@@ -151,8 +159,8 @@ class OpenAIResponses(Provider):
             "usage": render_usage(reply.usage or Usage()),
         }
         blocks = tuple(
-            msgspec.structs.replace(block, native=Native(self.api, item))
-            for block, item in zip(reply.blocks, items, strict=True)
+            msgspec.structs.replace(_cut(block) if at == cut else block, native=Native(self.api, items[at]))
+            for at, block in enumerate(reply.blocks)
         )
         return msgspec.structs.replace(reply, blocks=blocks, native=Native(self.api, body))
 
@@ -204,6 +212,11 @@ class OpenAIResponses(Provider):
 
     def headers(self, names: Names, kind: str | None) -> dict[str, str]:
         return {"x-request-id": f"req_{names.of('request', 0, 32, HEX)}", "openai-version": "2020-10-01"}
+
+
+def _cut(block: Block) -> Block:
+    torn = isinstance(block, ToolCall) and block.arguments_text is not None
+    return msgspec.structs.replace(block, broken=True) if torn else block
 
 
 class AzureFoundry(OpenAIResponses):
