@@ -107,6 +107,16 @@ def ask(
             connection.close()
 
 
+def opened(emulator: Emulator, *, stream: bool, without: str = "") -> http.client.HTTPResponse:
+    """An answer of which nothing but the head was read. `without`: what is taken out of the path."""
+    path, data, headers = letter(emulator.api, body_of(emulator.api), stream=stream)
+    connection = connect(emulator)
+    # The answer closes the connection.
+    headers = {**headers, "connection": "close"}
+    connection.request("POST", path.replace(without, ""), data, headers)
+    return connection.getresponse()
+
+
 def raw(emulator: Emulator, body: Mapping[str, Any] | None = None, *, stream: bool = False) -> socket.socket:
     """A socket that one request was written to, and nothing read from."""
     path, data, headers = letter(emulator.api, body or body_of(emulator.api), stream=stream)

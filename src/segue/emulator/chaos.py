@@ -153,6 +153,16 @@ def _message(name: str | None, payload: bytes) -> bytes:
 
 
 def twice(told: bytes) -> bytes:
-    """The end of a stream, told twice."""
+    """The end of a stream, told twice; what was said in the same breath is not."""
     done = b"data: [DONE]\n\n"
-    return told.removesuffix(done) * 2 + (done if told.endswith(done) else b"")
+    end = told.removesuffix(done)
+    again = reworked(end, _speechless) if b'"candidates"' in end else end
+    return end + again + (done if told.endswith(done) else b"")
+
+
+def _speechless(payload: Any) -> Any:
+    if not isinstance(payload, dict) or "candidates" not in payload:
+        return cast("Any", payload)
+    members = cast("dict[str, Any]", payload)
+    empty = {"parts": [{"text": ""}], "role": "model"}
+    return {**members, "candidates": [{**candidate, "content": empty} for candidate in members["candidates"]]}

@@ -37,18 +37,15 @@ _KEPT_ALIVE = 600
 _RESET = struct.pack("ii", 1, 0)
 
 
-def _silence() -> logging.Logger:
-    """Requests that are no HTTP and clients that went away are nobody's business but the client's."""
-    logger = logging.Logger("segue.emulator")
-    logger.addHandler(logging.NullHandler())
-    return logger
+# Requests that are no HTTP, and clients that went away, are the clients' business: nothing is printed.
+_SILENCE = logging.Logger("segue.emulator", level=logging.CRITICAL + 1)
 
 
 class _Connection(H11Protocol):
     logger: logging.Logger
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        self.logger = _silence()
+        self.logger = _SILENCE
         super().connection_made(transport)
 
 
