@@ -101,6 +101,7 @@ def ask(
             broke = error
         if broke is None and answer.length:
             broke = http.client.IncompleteRead(came, answer.length)
+        answer.close()
         return Seen(answer.status, {name.lower(): value for name, value in answer.getheaders()}, came, broke)
     finally:
         if on is None:

@@ -26,6 +26,7 @@ from segue.wire.events import (
     UsageTold,
     events_of_block,
 )
+from segue.wire.events import End as BlockEnd
 
 __all__ = ["Beat", "Performance"]
 
@@ -84,16 +85,23 @@ class Performance:
         reply = self.reply
         yield self._provider.opened(reply)
         index = 0
+        cut = len(reply.blocks) - 1 if isinstance(self.breaks_off, Cut) else None
         for step, count in self._parts:
             if isinstance(step, Wait | Trouble | Cut):
                 yield step
             for place in range(index, index + count):
-                for event in _in_pieces(events_of_block(place, reply.blocks[place])):
-                    yield Start(place, self._provider.begun(event.block)) if isinstance(event, Start) else event
+                yield from self._block(place, ends=place != cut or _is_whole(reply.blocks[place]))
             index += count
         if not self.breaks_off:
             yield UsageTold(reply.usage or Usage())
             yield Finished(reply.finish)
+
+    def _block(self, place: int, *, ends: bool) -> Iterator[Event]:
+        for event in _in_pieces(events_of_block(place, self.reply.blocks[place])):
+            if isinstance(event, Start):
+                yield Start(place, self._provider.begun(event.block))
+            elif ends or not isinstance(event, BlockEnd):
+                yield event
 
     def _finish(self, blocks: Sequence[Block]) -> Finish:
         for step in self.turn:
@@ -144,6 +152,11 @@ class Performance:
         index = self._count[what]
         self._count[what] = index + 1
         return index
+
+
+def _is_whole(block: Block) -> bool:
+    """Whether a block that a cut comes after was at its end: a call whose arguments are, and never words."""
+    return isinstance(block, ToolCall) and block.arguments_text is None
 
 
 def _weight(blocks: Sequence[Block]) -> int:

@@ -46,6 +46,9 @@ class _Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         self.logger = _SILENCE
+        # asyncio does this only for sockets that were made by name of their protocol.
+        bare: socket.socket = transport.get_extra_info("socket")
+        bare.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         super().connection_made(transport)
 
 
