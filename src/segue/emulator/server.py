@@ -30,6 +30,7 @@ from segue.wire.profiles import PROFILES
 __all__ = ["Emulator", "start"]
 
 _LOOPBACK = "127.0.0.1"
+_LAST_PORT = 65535
 _WAITING = 256
 """How many connections may wait to be taken."""
 _KEPT_ALIVE = 600
@@ -60,9 +61,8 @@ class Emulator:
         self._app = app
         try:
             self._socket = socket.create_server((host, port), backlog=_WAITING)
-        except (OSError, OverflowError, TypeError) as error:
-            why = error.strerror if isinstance(error, OSError) else None
-            raise InputError(f"can't listen on {host}:{port}: {why or error}", path="port") from None
+        except OSError as error:
+            raise InputError(f"can't listen on {host}:{port}: {error.strerror or error}", path="port") from None
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://{host}:{self.port}"
         self._config = uvicorn.Config(
@@ -133,11 +133,15 @@ class Emulator:
         self._ready.set()
         await over.wait()
         server.close()
+        # Connections that are just being taken belong to nobody yet.
+        taken = asyncio.all_tasks() - self._state.tasks - {asyncio.current_task()}
+        await asyncio.gather(*taken, return_exceptions=True)
         for connection in list(self._state.connections):
             _transport(connection).abort()
         for task in list(self._state.tasks):
             task.cancel()
         await asyncio.gather(*self._state.tasks, return_exceptions=True)
+        await asyncio.sleep(0)
 
     # ------------------------------------------------------------------------------------------------------------ ASGI
 
@@ -231,6 +235,9 @@ def start(
     if api not in PROVIDERS:
         raise InputError(f"{api!r} is not a known API; known are {', '.join(PROVIDERS)}", path="api")
     checked_profile(profile, api, PROFILES, on="openai-chat")
+    given: object = port
+    if not isinstance(given, int) or not 0 <= given <= _LAST_PORT:
+        raise InputError(f"a number from 0 to {_LAST_PORT} was expected, not {given!r}", path="port")
     if math.isnan(patience) or patience < 0:
         raise InputError(f"a number of seconds was expected, not {patience}", path="patience")
     app = App(
