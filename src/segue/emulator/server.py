@@ -9,6 +9,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -132,10 +133,12 @@ class Emulator:
         server = await loop.create_server(connected, sock=self._socket, backlog=_WAITING)
         self._ready.set()
         await over.wait()
-        server.close()
-        # Connections that are just being taken belong to nobody yet.
+        # Connections that are just being taken belong to nobody yet, and are lost if the server closes first.
+        with suppress(NotImplementedError):
+            loop.remove_reader(self._socket)
         taken = asyncio.all_tasks() - self._state.tasks - {asyncio.current_task()}
         await asyncio.gather(*taken, return_exceptions=True)
+        server.close()
         for connection in list(self._state.connections):
             _transport(connection).abort()
         for task in list(self._state.tasks):
