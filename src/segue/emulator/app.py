@@ -86,21 +86,29 @@ class App:
         self.requests.append(record)
         names = self._names(asked)
         answer = self._answer(asked, record, names)
+        self._put_in_form(answer, asked, names)
         record.status = answer.status
         answer.headers = {**self.provider.headers(names, record.kind), **answer.headers}
         if self._told is not None:
             self._told(record)
         return answer
 
-    def broke_down(self, error: Exception) -> Answer:
+    def broke_down(self, asked: Asked, error: Exception) -> Answer:
         """For a bug in the emulator itself; the record names it."""
         record = self.requests[-1]
         told = ApiError(500, f"this is a bug in segue, please report it: {type(error).__name__}: {error}", "api_error")
         answer = self._refuse(told, record)
+        self._put_in_form(answer, asked, self._names(asked))
         record.status = answer.status
         if self._told is not None:
             self._told(record)
         return answer
+
+    def _put_in_form(self, answer: Answer, asked: Asked, names: Names) -> None:
+        if answer.refusal is not None:
+            answer.content = msgspec.json.encode(self.provider.refusal(answer.refusal, asked, names))
+        if answer.kind == "application/json":
+            answer.kind = self.provider.json_media
 
     def _names(self, asked: Asked) -> Names:
         """Fresh names: the same request asked again gets others, but the same ones in every run."""
@@ -111,7 +119,8 @@ class App:
     def _answer(self, asked: Asked, record: Recorded, names: Names) -> Answer:
         found = self.provider.route(asked)
         if found is None:
-            return self._refuse(self._words.no_route(asked.method, asked.path), record)
+            other = self._words.wrong_method if self.provider.listens(asked.path) else None
+            return self._refuse((other or self._words.no_route)(asked.method, asked.path), record)
         route, model = found
         shut = self._shut_out(asked)
         if shut is not None:
@@ -153,7 +162,7 @@ class App:
         said = self._render_error(error)
         record.kind = self.provider.error_kind(said)
         headers = {} if retry_after is None else {"retry-after": f"{retry_after:g}"}
-        return Answer(error.status, msgspec.json.encode(said), headers=headers)
+        return Answer(error.status, b"", headers=headers, refusal=said)
 
     def _in_words(self, trouble: Trouble) -> ApiError:
         """A scripted error in the provider's form, and in its words where the script has none."""

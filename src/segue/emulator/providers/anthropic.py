@@ -42,7 +42,7 @@ class Anthropic(Provider):
         counting = asked.path.endswith("count_tokens")
         return super().missing(asked, {"max_tokens": 0, **body} if counting else body)
 
-    def lacks(self, name: str) -> ApiError:
+    def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
         return ApiError(400, f"{name}: Field required")
 
     def breaches(self, body: Body, asked: Asked, account: str) -> Iterator[Violation]:
@@ -72,12 +72,19 @@ class Anthropic(Provider):
         return Thinking(text, signature, origin=Origin(self.wire.provider, scene.model, identity="absent"))
 
     def headers(self, names: Names, kind: str | None) -> dict[str, str]:
-        return {"request-id": f"req_01{names.of('request', 0, 22, BASE58)}"}
+        return {"request-id": _request_id(names)}
+
+    def refusal(self, said: dict[str, Any], asked: Asked, names: Names) -> Any:
+        return {**said, "request_id": _request_id(names)}
 
     def models(self) -> dict[str, Any]:
         model = self.wire.default_model
         row = {"type": "model", "id": model, "display_name": model, "created_at": "2026-01-01T00:00:00Z"}
         return {"data": [row], "first_id": model, "last_id": model, "has_more": False}
+
+
+def _request_id(names: Names) -> str:
+    return f"req_01{names.of('request', 0, 22, BASE58)}"
 
 
 def _thoughts(messages: list[Any]) -> Iterator[claude.Thought]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from segue.emulator.exchange import Asked
 from segue.emulator.names import HEX, Names
-from segue.emulator.providers.base import Provider, Route, Scene, calls_before, post
+from segue.emulator.providers.base import Body, Provider, Route, Scene, calls_before, post
 from segue.wire.base import ApiError
 
 __all__ = ["DeepSeek", "Kimi", "Mistral", "OpenAIChat", "Qwen"]
@@ -20,8 +21,10 @@ class OpenAIChat(Provider):
     variable = "OPENAI_API_KEY"
     routes = (post("(?:/v1)?/chat/completions"), _models("/v1/models"))
 
-    def lacks(self, name: str) -> ApiError:
-        return ApiError(400, "you must provide a model parameter") if name == "model" else super().lacks(name)
+    def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
+        if name == "model":
+            return ApiError(400, "you must provide a model parameter")
+        return super().lacks(name, asked, body)
 
     def thinks(self, scene: Scene) -> bool:
         # It keeps its reasoning to itself.
@@ -34,8 +37,9 @@ class Mistral(Provider):
     variable = "MISTRAL_API_KEY"
     routes = (post("/v1/chat/completions"), _models("/v1/models"))
 
-    def lacks(self, name: str) -> ApiError:
-        return ApiError(422, "Field required", "missing", param=name)
+    def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
+        finding = {"type": "missing", "loc": ["body", name], "msg": "Field required", "input": dict(body)}
+        return ApiError(422, "Field required", details=(finding,))
 
     def reply_id(self, names: Names) -> str:
         return names.of("reply", 0, 32, HEX)
@@ -54,6 +58,9 @@ class Kimi(Provider):
     variable = "MOONSHOT_API_KEY"
     routes = (post("/v1/chat/completions"), _models("/v1/models"))
 
+    def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
+        return ApiError(400, f"Invalid request: {name} is required")
+
     def call_ids(self, scene: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
         return f"functions.{tool}:{calls_before(scene.request) + index}", None
 
@@ -66,6 +73,13 @@ class DeepSeek(Provider):
     base = ""
     variable = "DEEPSEEK_API_KEY"
     routes = (post("(?:/v1|/beta)?/chat/completions"), _models("(?:/v1)?/models"))
+
+    def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
+        """As the reader of the JSON says it, at the end of what it read."""
+        lines = asked.body.rstrip().split(b"\n")
+        place = f"line {len(lines)} column {len(lines[-1])}"
+        told = f"Failed to deserialize the JSON body into the target type: missing field `{name}` at {place}"
+        return ApiError(400, told, code="invalid_request_error")
 
     def reply_id(self, names: Names) -> str:
         return names.uuid("reply")

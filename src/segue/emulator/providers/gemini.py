@@ -26,6 +26,7 @@ class Gemini(Provider):
     api = "gemini"
     base = ""
     variable = "GEMINI_API_KEY"
+    json_media = "application/json; charset=UTF-8"
     needs = ("contents",)
     routes = (
         post(_MODEL + ":generateContent"),
@@ -37,7 +38,7 @@ class Gemini(Provider):
     def key(self, asked: Asked) -> str | None:
         return asked.headers.get("x-goog-api-key") or asked.query.get("key") or bearer(asked)
 
-    def lacks(self, name: str) -> ApiError:
+    def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
         return ApiError(400, f"* GenerateContentRequest.{name}: {name} is not specified\n", code="INVALID_ARGUMENT")
 
     def breaches(self, body: Body, asked: Asked, account: str) -> Iterator[Violation]:
@@ -72,6 +73,10 @@ class Gemini(Provider):
     def headers(self, names: Names, kind: str | None) -> dict[str, str]:
         return {"server-timing": "gfet4t7; dur=1"}
 
+    def refusal(self, said: dict[str, Any], asked: Asked, names: Names) -> Any:
+        """Where a stream would be a list, an error is the only entry of one."""
+        return [said] if _streams(asked) and self.reframed(asked) else said
+
     def reframed(self, asked: Asked) -> Reframed | None:
         """Without `alt=sse` a stream is one JSON list that grows."""
         return None if asked.query.get("alt") == "sse" else _JsonList()
@@ -83,6 +88,10 @@ class Gemini(Provider):
         name = self.wire.default_model
         methods = ["generateContent", "countTokens"]
         return {"models": [{"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods}]}
+
+
+def _streams(asked: Asked) -> bool:
+    return asked.path.endswith(":streamGenerateContent")
 
 
 class _JsonList:

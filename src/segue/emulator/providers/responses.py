@@ -15,6 +15,7 @@ from segue.emulator.exchange import Asked
 from segue.emulator.json import JsonObject, object_or_none, objects, text_or_none
 from segue.emulator.names import HEX, Names
 from segue.emulator.providers.base import Body, Provider, Route, Scene, bearer, post, reject
+from segue.wire.base import ApiError
 from segue.wire.events import arguments_text
 from segue.wire.openai_responses.reply import render_usage
 
@@ -50,7 +51,7 @@ class OpenAIResponses(Provider):
 
     api = "openai-responses"
     variable = "OPENAI_API_KEY"
-    needs = ("model", "input")
+    needs = ("model",)
     routes = (post("(?:/v1)?/responses"), Route(re.compile("/v1/models"), "models", "GET"))
     sealing = ("gAAAAABp", "url")
 
@@ -65,6 +66,10 @@ class OpenAIResponses(Provider):
     def entries(self, body: Body) -> list[Any]:
         given = body.get("input")
         return [{"role": "user", "content": given}] if isinstance(given, str) else super().entries(body)
+
+    def missing(self, asked: Asked, body: Body) -> ApiError | None:
+        """A prompt that is kept knows its model. Whether an input is wanted, the judge knows."""
+        return None if object_or_none(body.get("prompt")) else super().missing(asked, body)
 
     def restored(self, body: Body, account: str) -> Body | Violation:
         """What went before under `previous_response_id`, and items that are named only."""
@@ -211,7 +216,7 @@ class AzureFoundry(OpenAIResponses):
 
     api = "azure-foundry"
     base = "/openai/v1"
-    needs = ("input",)
+    needs = ()
     variable = "AZURE_AI_API_KEY"
     routes = (
         post("(?:/api/projects/[^/]+)?/openai(?:/v1)?/responses"),
@@ -228,4 +233,8 @@ class AzureFoundry(OpenAIResponses):
         return f"{prefix}_{names.of('partition', 0, 18, HEX)}{names.of(prefix, index, 32)}"
 
     def headers(self, names: Names, kind: str | None) -> dict[str, str]:
-        return {"x-ms-request-id": names.uuid("request"), "apim-request-id": names.uuid("gate")}
+        return {"x-request-id": names.of("request", 0, 32, HEX), "x-ms-request-id": names.uuid("request"), "apim-request-id": names.uuid("gate")}
+
+    def refusal(self, said: dict[str, Any], asked: Asked, names: Names) -> Any:
+        more = {"additionalInfo": {"request_id": names.of("request", 0, 32, HEX)}}
+        return {**said, "error": {**(object_or_none(said.get("error")) or {}), **more}}

@@ -217,6 +217,7 @@ WORDS = Words(
         bad_key=ApiError(401, "invalid x-api-key", "authentication_error"),
         bad_json=refused("The request body is not valid JSON: unexpected character: line 1 column 1 (char 0)"),
         no_route=lambda _method, _path: ApiError(404, "Not Found", "not_found_error"),
+        wrong_method=lambda _method, _path: ApiError(405, "Method Not Allowed"),
         no_model=lambda model: ApiError(404, f"model: {model}", "not_found_error"),
         rate_limited=ApiError(429, _LIMITED, "rate_limit_error"),
         failed=ApiError(500, "Internal server error", "api_error"),
