@@ -186,7 +186,8 @@ class App:
             request = self.provider.wire.parse_request(whole)
         except InputError as error:
             return self._refuse(ApiError(400, str(error)), record)
-        return self._answered(taken, verdict, whole, request)
+        held = {**whole, **{key: value for key, value in body.items() if key not in whole}}
+        return self._answered(taken, verdict, held, request)
 
     def _verdict(self, taken: _Taken, body: Mapping[str, Any]) -> tuple[Verdict, Mapping[str, Any]] | ApiError:
         """The judge's and the provider's own findings, and the body with what the provider holds of it."""

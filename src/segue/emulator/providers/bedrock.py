@@ -20,6 +20,7 @@ from segue.wire.base import ApiError
 __all__ = ["Bedrock"]
 
 _MODEL = r"/model/(?P<model>.+)/"
+_PROMPT = ":prompt/"
 _SPACE = "http://internal.amazon.com/coral/com.amazon.bedrock/"
 
 
@@ -47,6 +48,11 @@ class Bedrock(Provider):
     def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
         said = f"Value at '{name}' failed to satisfy constraint: Member must not be null"
         return ApiError(400, f"1 validation error detected: {said}")
+
+    def restored(self, body: Body, account: str) -> Body | Violation:
+        """A prompt that the service keeps brings its own messages."""
+        kept = _PROMPT in str(body.get("modelId")) and body.get("messages") is None
+        return {**body, "messages": [{"role": "user", "content": [{"text": "What is kept."}]}]} if kept else body
 
     def breaches(self, body: Body, asked: Asked, account: str) -> Iterator[Violation]:
         messages = self.entries(body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from segue.emulator.exchange import Asked
 from segue.emulator.names import HEX, Names
@@ -102,6 +103,13 @@ class Qwen(Provider):
 
     def call_ids(self, scene: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
         return f"call_{scene.names.of('call', index, 24, HEX)}", None
+
+    def headers(self, names: Names, kind: str | None) -> dict[str, str]:
+        return {"x-request-id": names.uuid("request")}
+
+    def refusal(self, said: dict[str, Any], asked: Asked, names: Names) -> Any:
+        request = names.uuid("request")
+        return {**said, "id": f"chatcmpl-{request}", "request_id": request}
 
     def thinks(self, scene: Scene) -> bool:
         # Told by `enable_thinking` alone, which comes first in the body or among the extra parameters.

@@ -19,6 +19,8 @@ __all__ = ["Gemini"]
 
 _MODEL = r"/(?P<version>v1|v1beta|v1alpha)/(?:models|tunedModels)/(?P<model>[^/:]+)"
 # GEM-17
+_PARSER = ("Invalid JSON payload received. Unknown name", "Invalid value at")
+_PLACE = re.compile(r" at '([^']+)'")
 _DUMMIES = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 
 
@@ -75,6 +77,11 @@ class Gemini(Provider):
 
     def refusal(self, said: dict[str, Any], asked: Asked, names: Names) -> Any:
         """Where a stream would be a list, an error is the only entry of one."""
+        error = object_or_none(said.get("error")) or {}
+        told = str(error.get("message"))
+        if told.startswith(_PARSER):
+            found = [_field(line) for line in told.splitlines()]
+            error["details"] = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": found}]
         return [said] if _streams(asked) and self.reframed(asked) else said
 
     def reframed(self, asked: Asked) -> Reframed | None:
@@ -88,6 +95,12 @@ class Gemini(Provider):
         name = self.wire.default_model
         methods = ["generateContent", "countTokens"]
         return {"models": [{"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods}]}
+
+
+def _field(line: str) -> dict[str, str]:
+    """A line of the parser's, with the field that it tells of, if there is any."""
+    place = _PLACE.search(line)
+    return {**({"field": place[1]} if place else {}), "description": line}
 
 
 def _streams(asked: Asked) -> bool:

@@ -80,8 +80,9 @@ class OpenAIResponses(Provider):
             if known is None:
                 return reject(NOT_FOUND, "previous_response_id", before)
             earlier = known
-        items = [self._looked_up(item, account) for item in self.entries(body)]
-        if not earlier and items == body.get("input"):
+        given = self.entries(body)
+        items = [self._looked_up(item, account) for item in given]
+        if before is None and items == given:
             return body
         return {
             **{key: value for key, value in body.items() if key != "previous_response_id"},
