@@ -200,7 +200,9 @@ class App:
             whole = provider.restored(body, taken.account)
             if isinstance(whole, Violation):
                 return Verdict(api, verdict.model, (*verdict.violations, whole)), body
-            if whole is not body and verdict:
+            if not verdict:
+                return verdict, body
+            if whole is not body:
                 verdict = conformance.judge(whole, api, profile=self._profile)
         except InputError as error:
             return ApiError(400, str(error))

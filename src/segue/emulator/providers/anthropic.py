@@ -68,6 +68,8 @@ class Anthropic(Provider):
 
     def thought(self, scene: Scene, index: int, text: str) -> Thinking:
         prefix = claude.prefix_of(scene.body.get("system"), scene.body.get("tools"), self.entries(scene.body))
+        omitted = (object_or_none(scene.body.get("thinking")) or {}).get("display") == "omitted"
+        text = "" if omitted else text
         signature = self.seal(scene, index, digest(text), prefix)
         return Thinking(text, signature, origin=Origin(self.wire.provider, scene.model, identity="absent"))
 

@@ -59,6 +59,9 @@ class Bedrock(Provider):
         tools = (object_or_none(body.get("toolConfig")) or {}).get("tools")
         conversation = claude.Conversation(body.get("system"), tools, messages)
         model = identify(text_or_none(body.get("modelId")))
+        if model.family != "claude":
+            # What other models think is not signed.
+            return
         found = claude.misplaced(list(_thoughts(messages)), conversation, self.seals, account, model, lenient=False)
         yield from (reject(one.rule, one.path, one.message) for one in found)
 

@@ -234,7 +234,11 @@ class AzureFoundry(OpenAIResponses):
         return f"{prefix}_{names.of('partition', 0, 18, HEX)}{names.of(prefix, index, 32)}"
 
     def headers(self, names: Names, kind: str | None) -> dict[str, str]:
-        return {"x-request-id": names.of("request", 0, 32, HEX), "x-ms-request-id": names.uuid("request"), "apim-request-id": names.uuid("gate")}
+        return {
+            "x-request-id": names.of("request", 0, 32, HEX),
+            "x-ms-request-id": names.uuid("request"),
+            "apim-request-id": names.uuid("gate"),
+        }
 
     def refusal(self, said: dict[str, Any], asked: Asked, names: Names) -> Any:
         more = {"additionalInfo": {"request_id": names.of("request", 0, 32, HEX)}}
