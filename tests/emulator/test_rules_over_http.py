@@ -675,10 +675,12 @@ def test_items_without_the_reasoning_that_they_came_with(fresh: dict[str, Emulat
     kept = reasoned(provider)
     without = [item for item in kept.reply["output"] if item["type"] != "reasoning"]
     call, thought = kept.item("function_call"), kept.item("reasoning")
-    if any(item["type"] == "message" for item in without):
-        words = f"Item '{kept.item('message')['id']}' of type 'message' was provided without its required 'reasoning' item: '{thought['id']}'."
+    for item in (item for item in without if item["type"] == "message"):
         said = ENVELOPES[provider.api](sent_back(provider, kept, without))
-        assert said.message == words
+        assert (
+            said.message
+            == f"Item '{item['id']}' was provided without its required 'reasoning' item: '{thought['id']}'."
+        )
     sent = sent_back(provider, kept, [call])
     words = f"Item '{call['id']}' of type 'function_call' was provided without its required 'reasoning' item: '{thought['id']}'."
     refused(provider, sent, "OAI-RESP-08", 400, words)
@@ -747,27 +749,16 @@ def test_an_earlier_response_that_is_not_known(fresh: dict[str, Emulator]) -> No
 def test_older_sealed_reasoning_in_foundry(fresh: dict[str, Emulator]) -> None:
     """AZF-06: that of the newest turn alone may be sent back."""
     provider = fresh["azure-foundry"]
-    kept = reasoned(provider, store=False)
-    older = [*kept.input, *kept.reply["output"], *kept.answered]
-    newer = post(
-        provider,
-        {
-            "model": "gpt-5",
-            "input": older,
-            "tools": [r.TOOL],
-            "store": False,
-            "include": ["reasoning.encrypted_content"],
-        },
-        key=KEY,
-    ).body["output"]
-    body = {"model": "gpt-5", "input": [*older, *newer, r.USER], "tools": [r.TOOL], "store": False}
-    calls = [r.result(item["call_id"]) for item in newer if item["type"] == "function_call"]
-    body["input"] = [*older, *newer, *calls, r.USER]
-    sent = post(provider, body, key=KEY)
+    asking: Body = {"model": "gpt-5", "store": False, "include": ["reasoning.encrypted_content"]}
+    older = [r.USER, *post(provider, {**asking, "input": [r.USER]}, key=KEY).body["output"], r.USER]
+    newer = post(provider, {**asking, "input": older}, key=KEY).body["output"]
+    assert {item["type"] for item in older[1:2] + newer} >= {"reasoning"}
+    sent = post(provider, {**asking, "input": [*older, *newer, r.USER]}, key=KEY)
     said = ENVELOPES["azure-foundry"](sent)
     assert (sent.status, said.message, said.code) == (400, BOOK["AZF-06"]["error_text"], "invalid_payload")
-    body["input"] = [item for item in older if item.get("type") != "reasoning"] + [*newer, *calls]
-    assert post(provider, body, key=KEY).status == 200
+    less = [item for item in older if item.get("type") != "reasoning"]
+    less = [{key: value for key, value in item.items() if key != "id"} for item in less]
+    assert post(provider, {**asking, "input": [*less, *newer, r.USER]}, key=KEY).status == 200
 
 
 def test_ids_that_derail_kimi(fresh: dict[str, Emulator]) -> None:

@@ -111,7 +111,8 @@ class OpenAIResponses(Provider):
             elif item_id is not None:
                 wanted = self._reasons.get((account, item_id))
                 if wanted is not None and wanted not in present:
-                    yield reject("OAI-RESP-09" if item.get("type") == "message" else "OAI-RESP-08", path, wanted)
+                    rule = "OAI-RESP-09" if item.get("type") == "message" else "OAI-RESP-08"
+                    yield reject(rule, path, f"made with '{wanted}'")
 
     # ------------------------------------------------------------------------------------------------------- going out
 
