@@ -746,19 +746,19 @@ def test_an_earlier_response_that_is_not_known(fresh: dict[str, Emulator]) -> No
         assert sent.body["error"]["param"] == "previous_response_id"
 
 
-def test_older_sealed_reasoning_in_foundry(fresh: dict[str, Emulator]) -> None:
+def test_older_sealed_reasoning_in_foundry() -> None:
     """AZF-06: that of the newest turn alone may be sent back."""
-    provider = fresh["azure-foundry"]
     asking: Body = {"model": "gpt-5", "store": False, "include": ["reasoning.encrypted_content"]}
-    older = [r.USER, *post(provider, {**asking, "input": [r.USER]}, key=KEY).body["output"], r.USER]
-    newer = post(provider, {**asking, "input": older}, key=KEY).body["output"]
-    assert {item["type"] for item in older[1:2] + newer} >= {"reasoning"}
-    sent = post(provider, {**asking, "input": [*older, *newer, r.USER]}, key=KEY)
-    said = ENVELOPES["azure-foundry"](sent)
-    assert (sent.status, said.message, said.code) == (400, BOOK["AZF-06"]["error_text"], "invalid_payload")
-    less = [item for item in older if item.get("type") != "reasoning"]
-    less = [{key: value for key, value in item.items() if key != "id"} for item in less]
-    assert post(provider, {**asking, "input": [*less, *newer, r.USER]}, key=KEY).status == 200
+    with emulator.start("azure-foundry", script="think x\nsay a\n---\nthink y\nsay b") as provider:
+        older = [r.USER, *post(provider, {**asking, "input": [r.USER]}, key=KEY).body["output"], r.USER]
+        newer = post(provider, {**asking, "input": older}, key=KEY).body["output"]
+        assert [item["type"] for item in (older[1], newer[0])] == ["reasoning", "reasoning"]
+        sent = post(provider, {**asking, "input": [*older, *newer, r.USER]}, key=KEY)
+        said = ENVELOPES["azure-foundry"](sent)
+        assert (sent.status, said.message, said.code) == (400, BOOK["AZF-06"]["error_text"], "invalid_payload")
+        less = [item for item in older if item.get("type") != "reasoning"]
+        less = [{key: value for key, value in item.items() if key != "id"} for item in less]
+        assert post(provider, {**asking, "input": [*less, *newer, r.USER]}, key=KEY).status == 200
 
 
 def test_ids_that_derail_kimi(fresh: dict[str, Emulator]) -> None:

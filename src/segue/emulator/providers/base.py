@@ -124,6 +124,10 @@ class Provider:
         said = f"Missing required parameter: '{name}'."
         return ApiError(400, said, code="missing_required_parameter", param=name)
 
+    def to_count(self, body: Body) -> Body:
+        """The request whose tokens are to be counted."""
+        return body
+
     def streams(self, does: Does, body: Body) -> bool:
         return does == "stream" or body.get("stream") is True
 

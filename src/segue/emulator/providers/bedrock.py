@@ -49,6 +49,9 @@ class Bedrock(Provider):
         said = f"Value at '{name}' failed to satisfy constraint: Member must not be null"
         return ApiError(400, f"1 validation error detected: {said}")
 
+    def to_count(self, body: Body) -> Body:
+        return object_or_none((object_or_none(body.get("input")) or {}).get("converse")) or body
+
     def restored(self, body: Body, account: str) -> Body | Violation:
         """A prompt that the service keeps brings its own messages."""
         kept = _PROMPT in str(body.get("modelId")) and body.get("messages") is None

@@ -43,6 +43,10 @@ class Gemini(Provider):
     def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
         return ApiError(400, f"* GenerateContentRequest.{name}: {name} is not specified\n", code="INVALID_ARGUMENT")
 
+    def to_count(self, body: Body) -> Body:
+        """The contents alone, or a whole request."""
+        return object_or_none(body.get("generateContentRequest", body.get("generate_content_request"))) or body
+
     def breaches(self, body: Body, asked: Asked, account: str) -> Iterator[Violation]:
         """GEM-18: a signature that was not made here is worse than none."""
         for number, content in enumerate(objects(body.get("contents"))):
