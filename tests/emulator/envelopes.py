@@ -51,7 +51,7 @@ def anthropic(sent: Sent) -> Said:
 
 
 def gemini(sent: Sent) -> Said:
-    """google.rpc.Status as JSON: each line of the parser's is a field violation (ai.nvim #13, ChatGPT-Telegram-Bot #101)."""
+    """google.rpc.Status as JSON; each line of the parser's is a violation (ai.nvim #13, ChatGPT-Telegram-Bot #101)."""
     assert sent.headers["content-type"] == "application/json; charset=UTF-8"
     keys(sent.body, "error")
     error = sent.body["error"]
@@ -73,7 +73,7 @@ def gemini(sent: Sent) -> Said:
 
 
 def bedrock(sent: Sent) -> Said:
-    """The kind is in a header (AnthropicSwiftSDK #19, where the length of the body leaves room for the message alone)."""
+    """The kind is in a header (AnthropicSwiftSDK #19: the length of the body leaves room for the message alone)."""
     assert sent.headers["content-type"] == "application/json"
     assert re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", sent.headers["x-amzn-requestid"])
     kind, _, space = sent.headers["x-amzn-errortype"].partition(":")

@@ -57,7 +57,7 @@ PATHS = {
 APIS = list(PATHS)
 # The ways in which a key may be shown.
 SHOWN: dict[str, list[str]] = {
-    **dict.fromkeys(APIS, ["authorization"]),
+    **{api: ["authorization"] for api in APIS},
     "anthropic": ["x-api-key", "authorization"],
     "gemini": ["x-goog-api-key", "?key=", "authorization"],
     "azure-foundry": ["api-key", "authorization"],
@@ -103,7 +103,7 @@ def knock(provider: Emulator, way: str, key: str) -> Sent:
 
 
 def let_in(provider: Emulator, method: str, path: str, body: bytes | Mapping[str, Any] = b"", **headers: str) -> Sent:
-    own = {way: KEY for way in ("x-api-key", "x-goog-api-key", "api-key")}
+    own = dict.fromkeys(("x-api-key", "x-goog-api-key", "api-key"), KEY)
     return ask(provider, method, path, body, {"authorization": f"Bearer {KEY}", **own, **headers})
 
 
@@ -381,8 +381,8 @@ LACKING = {
     "gemini": {"contents": (400, "* GenerateContentRequest.contents: contents is not specified\n")},
     "bedrock": {"messages": (400, "A conversation must start with a user message.")},
     "azure-foundry": {"input": (400, "Missing required parameter: 'input'.")},
-    "mistral": {name: (422, "Field required") for name in ("model", "messages")},
-    "kimi": {name: (400, "Invalid request: ") for name in ("model", "messages")},
+    "mistral": dict.fromkeys(("model", "messages"), (422, "Field required")),
+    "kimi": dict.fromkeys(("model", "messages"), (400, "Invalid request: ")),
     "deepseek": {
         "model": (
             400,
@@ -393,7 +393,7 @@ LACKING = {
             "Failed to deserialize the JSON body into the target type: missing field `messages` at line 1 column 14",
         ),
     },
-    "qwen": {name: (400, "") for name in ("model", "messages")},
+    "qwen": dict.fromkeys(("model", "messages"), (400, "")),
 }
 
 
@@ -471,11 +471,9 @@ def test_streams_are_events(guarded: dict[str, Emulator], api: str) -> None:
 
 # ------------------------------------------------------------------------------------------------------------- lenient
 
+ORPHAN = {"messages": [USER, {"role": "tool", "tool_call_id": "x", "content": "r"}]}
 BROKEN: dict[str, dict[str, Any]] = {
-    **dict.fromkeys(
-        ("openai-chat", "mistral", "kimi", "deepseek", "qwen"),
-        {"messages": [USER, {"role": "tool", "tool_call_id": "x", "content": "r"}]},
-    ),
+    **{api: ORPHAN for api in ("openai-chat", "mistral", "kimi", "deepseek", "qwen")},
     "anthropic": {
         "messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x", "content": "r"}]}]
     },
@@ -525,7 +523,7 @@ def test_a_request_while_the_server_stops(stream: bool) -> None:
     assert not waiting.is_alive()
     (what,) = outcome
     assert isinstance(what, http.client.HTTPException | OSError)
-    with pytest.raises(OSError, match="refused|reset"):
+    with pytest.raises(OSError, match=r"refused|reset"):
         post(provider, CHAT)
     with socket.create_server(("127.0.0.1", provider.port)):
         pass  # the port is free again

@@ -82,7 +82,9 @@ SCRIPTS = {
     "anthropic": "think x\nsay a\n---\nthink y\nsay a",
     "bedrock": "think x\nsay a",
     "gemini": "call f {}",
-    "openai-responses": "think x\nsay a\n---\nthink y\nsay b\n---\nsay c\n---\nsay d\n---\nsay e\n---\ncall[call_1] f {}",
+    "openai-responses": "\n---\n".join(
+        ("think x\nsay a", "think y\nsay b", "say c", "say d", "say e", "call[call_1] f {}")
+    ),
 }
 SCRIPTS["azure-foundry"] = SCRIPTS["openai-responses"]
 # What the bodies of the tables bear for seals.
@@ -411,7 +413,7 @@ def claude_begins(anthropic: Emulator, model: str) -> dict[str, Any]:
         "messages": [{"role": "user", "content": "Use f."}],
     }
     said = post(anthropic, body, key=KEY).body
-    assert [block["type"] for block in said["content"]][0] == "thinking"
+    assert said["content"][0]["type"] == "thinking"
     call = next(block for block in said["content"] if block["type"] == "tool_use")
     answer = {"type": "tool_result", "tool_use_id": call["id"], "content": "42"}
     body["messages"] = [*body["messages"], {"role": "assistant", "content": said["content"]}]
@@ -549,7 +551,7 @@ DIFFERS = {
 def test_thinking_of_another_conversation(fresh: dict[str, Emulator], part: str) -> None:
     anthropic = fresh["anthropic"]
     body = claude_begins(anthropic, BOUND)
-    asked, said, answered = body["messages"]
+    _, said, answered = body["messages"]
     moved = {
         "system": {**body, "system": "Be long."},
         "tools": {**body, "tools": [*body["tools"], {**bodies_anthropic.TOOL, "name": "g"}]},
@@ -607,7 +609,7 @@ def test_signatures_of_gemini(fresh: dict[str, Emulator], spelt: str) -> None:
     ).body["candidates"][0]["content"]["parts"]
     call = next(part for part in parts if "functionCall" in part)
     signature = call.pop("thoughtSignature")
-    answer = {"functionResponse": {**{key: call["functionCall"][key] for key in ("id", "name")}, "response": {}}}
+    answer: Body = {"functionResponse": {**{key: call["functionCall"][key] for key in ("id", "name")}, "response": {}}}
 
     def again(seal: str, key: str = KEY) -> Sent:
         said = bodies_gemini.model({**call, spelt: seal})
@@ -684,7 +686,8 @@ def test_items_without_the_reasoning_that_they_came_with(fresh: dict[str, Emulat
             == f"Item '{item['id']}' was provided without its required 'reasoning' item: '{thought['id']}'."
         )
     sent = sent_back(provider, kept, [call])
-    words = f"Item '{call['id']}' of type 'function_call' was provided without its required 'reasoning' item: '{thought['id']}'."
+    named = f"Item '{call['id']}' of type 'function_call'"
+    words = f"{named} was provided without its required 'reasoning' item: '{thought['id']}'."
     refused(provider, sent, "OAI-RESP-08", 400, words)
 
 

@@ -304,7 +304,8 @@ EXACTLY: dict[str, dict[str, str]] = {
         "GEM-09 no contents": "* GenerateContentRequest.contents: contents is not specified\n",
         "GEM-10 two": "Invalid value at 'contents[0].parts[0]' (oneof), oneof field 'data' is already set. "
         "Cannot set 'inlineData'",
-        "GEM-13 no name": "* GenerateContentRequest.contents[2].parts[0].function_response.name: Name cannot be empty.\n",
+        "GEM-13 no name": "* GenerateContentRequest.contents[2].parts[0].function_response.name: "
+        "Name cannot be empty.\n",
         "GEM-13 a string": "Invalid value at 'contents[2].parts[0].function_response.response' "
         '(type.googleapis.com/google.protobuf.Struct), "text"',
         "GEM-13 another name": INVALID,
