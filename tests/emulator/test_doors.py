@@ -473,7 +473,7 @@ def test_streams_are_events(guarded: dict[str, Emulator], api: str) -> None:
 
 ORPHAN = {"messages": [USER, {"role": "tool", "tool_call_id": "x", "content": "r"}]}
 BROKEN: dict[str, dict[str, Any]] = {
-    **{api: ORPHAN for api in ("openai-chat", "mistral", "kimi", "deepseek", "qwen")},
+    **dict.fromkeys(("openai-chat", "mistral", "kimi", "deepseek", "qwen"), ORPHAN),
     "anthropic": {
         "messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x", "content": "r"}]}]
     },
