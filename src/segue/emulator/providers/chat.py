@@ -51,6 +51,7 @@ class Kimi(Provider):
     """K2's ids hold the tool and an index that counts all calls of the conversation (KIM-01)."""
 
     api = "kimi"
+    always_thinks = True
     variable = "MOONSHOT_API_KEY"
     routes = (post("/v1/chat/completions"), _models("/v1/models"))
 
@@ -63,6 +64,7 @@ class Kimi(Provider):
 
 class DeepSeek(Provider):
     api = "deepseek"
+    always_thinks = True
     base = ""
     variable = "DEEPSEEK_API_KEY"
     routes = (post("(?:/v1|/beta)?/chat/completions"), _models("(?:/v1)?/models"))
