@@ -129,6 +129,7 @@ class App:
             body = dict(read_object(asked.body)[0])
         except InputError:
             return self._refuse(self._words.bad_json, record)
+        body = self.provider.opened(route.does, body)
         body = body if model is None else {**body, self.provider.model_key: model}
         record.body, record.model = body, str(body.get(self.provider.model_key) or "")
         account = self.provider.key(asked) or ""

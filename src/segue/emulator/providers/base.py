@@ -113,6 +113,10 @@ class Provider:
         """Whether the key is one of these."""
         return self.key(asked) in keys
 
+    def opened(self, does: Does, body: dict[str, Any]) -> dict[str, Any]:
+        """The request itself, where the body only wraps one."""
+        return body
+
     def missing(self, asked: Asked, body: Body) -> ApiError | None:
         """The error for want of what every request has to bring along."""
         return next((self.lacks(name) for name in self.needs if body.get(name) is None), None)

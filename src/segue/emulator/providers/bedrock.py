@@ -12,7 +12,7 @@ from segue.emulator.exchange import Asked
 from segue.emulator.json import object_or_none, objects, text_or_none
 from segue.emulator.names import URL_SAFE, Names
 from segue.emulator.providers import claude
-from segue.emulator.providers.base import Body, Provider, Scene, bearer, post, reject
+from segue.emulator.providers.base import Body, Does, Provider, Scene, bearer, post, reject
 from segue.emulator.seals import digest
 from segue.models import identify
 from segue.wire.base import ApiError
@@ -42,6 +42,12 @@ class Bedrock(Provider):
         """A key is a bearer token, or an access key and its secret with a colon between them."""
         pairs = [key.split(":", 1) for key in keys if ":" in key]
         return bearer(asked) in keys or any(signed_with(asked, key_id, secret) for key_id, secret in pairs)
+
+    def opened(self, does: Does, body: dict[str, Any]) -> dict[str, Any]:
+        """CountTokens takes the request of another operation."""
+        wrapped = object_or_none(body.get("input")) or {}
+        converse = object_or_none(wrapped.get("converse"))
+        return dict(converse) if does == "count" and converse is not None else body
 
     def lacks(self, name: str) -> ApiError:
         said = f"Value at '{name}' failed to satisfy constraint: Member must not be null"

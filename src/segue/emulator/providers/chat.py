@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
+from segue.emulator.exchange import Asked
 from segue.emulator.names import HEX, Names
-from segue.emulator.providers.base import Provider, Route, Scene, calls_before, post
+from segue.emulator.providers.base import Body, Provider, Route, Scene, calls_before, post
 from segue.wire.base import ApiError
 
 __all__ = ["DeepSeek", "Kimi", "Mistral", "OpenAIChat", "Qwen"]
@@ -22,6 +24,12 @@ class OpenAIChat(Provider):
 
     def lacks(self, name: str) -> ApiError:
         return ApiError(400, "you must provide a model parameter") if name == "model" else super().lacks(name)
+
+    def missing(self, asked: Asked, body: Body) -> ApiError | None:
+        if body.get("messages") == []:
+            said = "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array"
+            return ApiError(400, f"{said} instead.", code="empty_array", param="messages")
+        return super().missing(asked, body)
 
     def thinks(self, scene: Scene) -> bool:
         # It keeps its reasoning to itself.
@@ -45,6 +53,12 @@ class Mistral(Provider):
 
     def headers(self, names: Names, kind: str | None) -> dict[str, str]:
         return {"mistral-correlation-id": names.uuid("request")}
+
+    def models(self) -> dict[str, Any]:
+        can = {"completion_chat": True, "completion_fim": False, "function_calling": True, "fine_tuning": False}
+        listed = super().models()
+        rows = [{**row, "type": "base", "aliases": [], "capabilities": can} for row in listed["data"]]
+        return {**listed, "data": rows}
 
 
 class Kimi(Provider):

@@ -11,7 +11,7 @@ from segue.conformance.rule import Violation
 from segue.emulator.exchange import Asked
 from segue.emulator.json import object_or_none, objects, text_or_none
 from segue.emulator.names import LOWER, Names
-from segue.emulator.providers.base import Body, Provider, Reframed, Route, Scene, bearer, post, reject
+from segue.emulator.providers.base import Body, Does, Provider, Reframed, Route, Scene, bearer, post, reject
 from segue.wire.base import ApiError
 from segue.wire.framing import Frames
 
@@ -36,6 +36,11 @@ class Gemini(Provider):
 
     def key(self, asked: Asked) -> str | None:
         return asked.headers.get("x-goog-api-key") or asked.query.get("key") or bearer(asked)
+
+    def opened(self, does: Does, body: dict[str, Any]) -> dict[str, Any]:
+        """Tokens are counted of contents, or of a whole request with its system text and tools."""
+        whole = object_or_none(body.get("generateContentRequest"))
+        return dict(whole) if does == "count" and whole is not None else body
 
     def lacks(self, name: str) -> ApiError:
         return ApiError(400, f"* GenerateContentRequest.{name}: {name} is not specified\n", code="INVALID_ARGUMENT")
