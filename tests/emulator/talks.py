@@ -10,7 +10,7 @@ import asyncio
 import inspect
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -41,9 +41,18 @@ def run(call: Called) -> str:
     return loops.TOOLS[call.tool](**call.arguments)
 
 
+def found(value: Any, key: str) -> Iterator[Any]:
+    """Whatever stands under this member, however deep."""
+    if isinstance(value, dict):
+        yield from (inner for name, inner in value.items() if name == key and inner is not None)
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from found(inner, key)
+
+
 class Talk(ABC):
     root: ClassVar[str]
     """The parameter that holds the history, which is the member of the body too."""
+    model_key: ClassVar[str] = "model"
 
     def __init__(self, emulator: Emulator, **asked: Any) -> None:
         self.emulator = emulator
@@ -59,8 +68,9 @@ class Talk(ABC):
     def history(self) -> list[Any]:
         return self.asked[self.root]
 
-    def resumed(self, body: Mapping[str, Any]) -> None:
-        self.asked = self.parameters(body)
+    def resumed(self, body: Mapping[str, Any], model: str) -> None:
+        whole = {**body, self.model_key: model}
+        self.asked = self.parameters({key: value for key, value in whole.items() if key != "stream"})
 
     @property
     def sent(self) -> dict[str, Any]:
@@ -396,6 +406,7 @@ def _mistral_message(reply: Any) -> tuple[mistral.AssistantMessage, mistral.Usag
 
 class Bedrock(Talk):
     root = "messages"
+    model_key = "modelId"
 
     def __init__(self, emulator: Emulator, *, model: str, **asked: Any) -> None:
         super().__init__(emulator, **{"modelId": model, "toolConfig": {"tools": boto.tools()}, **asked})

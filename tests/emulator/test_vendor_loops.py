@@ -17,7 +17,7 @@ from tests.properties.readers import read
 from tests.vendors import loops
 from tests.vendors.clients import Called
 
-from .talks import TALKS, HeldResponses, How, Talk, run
+from .talks import TALKS, HeldResponses, How, Talk, found, run
 
 QUESTIONS = (
     loops.QUESTION,
@@ -131,11 +131,3 @@ def _accepted(provider: Emulator, *, streamed: bool = False) -> None:
         assert request.accepted, (request.refused, request.body)
         assert not [one for one in request.violations if one.severity == "reject"]
         assert request.streamed == streamed
-
-
-def found(value: Any, key: str) -> Any:
-    """Whatever stands under this member, however deep."""
-    if isinstance(value, dict):
-        yield from (inner for name, inner in value.items() if name == key and inner is not None)
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from found(inner, key)
