@@ -12,6 +12,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import anthropic
@@ -60,6 +61,8 @@ class Talk(ABC):
         self.closing = ExitStack()
         self.client = self.connect(emulator)
         self._loop: asyncio.Runner | None = None
+        self.reply: Any = None
+        """What the client gave last."""
 
     def close(self) -> None:
         self.closing.close()
@@ -80,11 +83,13 @@ class Talk(ABC):
 
     def ask(self, how: How) -> Said:
         if how in ("at once", "streamed"):
-            return self.taken(self.ask_now(stream=how == "streamed"))
-        if self._loop is None:
-            self._loop = self.closing.enter_context(asyncio.Runner())
-            self.closing.callback(lambda: self._loop and self._loop.run(self.close_async()))
-        return self.taken(self._loop.run(self.ask_async(stream=how == "async streamed")))
+            self.reply = self.ask_now(stream=how == "streamed")
+        else:
+            if self._loop is None:
+                self._loop = self.closing.enter_context(asyncio.Runner())
+                self.closing.callback(lambda: self._loop and self._loop.run(self.close_async()))
+            self.reply = self._loop.run(self.ask_async(stream=how == "async streamed"))
+        return self.taken(self.reply)
 
     def exchange(self, question: str, how: How) -> tuple[list[list[Called]], str]:
         """Asks until there is nothing left to call: the calls of each turn, and the last words."""
@@ -106,6 +111,7 @@ class Talk(ABC):
 
     async def close_async(self) -> None:
         """Closes the client that is asked in a loop."""
+        raise NotImplementedError
 
     def parameters(self, body: Mapping[str, Any]) -> dict[str, Any]:
         return dict(body)
@@ -139,8 +145,11 @@ def _with_extras(method: Callable[..., Any], body: Mapping[str, Any]) -> dict[st
 
 
 class _OpenAI(Talk):
+    @cached_property
+    def later(self) -> openai.AsyncOpenAI:
+        return openai.AsyncOpenAI(base_url=self.emulator.base_url, api_key=KEY, max_retries=0)
+
     def connect(self, emulator: Emulator) -> openai.OpenAI:
-        self.later = openai.AsyncOpenAI(base_url=emulator.base_url, api_key=KEY, max_retries=0)
         return self.closing.enter_context(openai.OpenAI(base_url=emulator.base_url, api_key=KEY, max_retries=0))
 
     async def close_async(self) -> None:
@@ -242,11 +251,12 @@ class Anthropic(Talk):
         ]
         super().__init__(emulator, **{"max_tokens": 4000, "tools": tools, **asked})
 
+    @cached_property
+    def later(self) -> anthropic.AsyncAnthropic:
+        return anthropic.AsyncAnthropic(base_url=self.emulator.base_url, api_key=KEY, max_retries=0)
+
     def connect(self, emulator: Emulator) -> anthropic.Anthropic:
-        self.later = anthropic.AsyncAnthropic(base_url=emulator.base_url, api_key=KEY, max_retries=0)
-        return self.closing.enter_context(
-            anthropic.Anthropic(base_url=emulator.base_url, api_key=KEY, max_retries=0)
-        )
+        return self.closing.enter_context(anthropic.Anthropic(base_url=emulator.base_url, api_key=KEY, max_retries=0))
 
     async def close_async(self) -> None:
         await self.later.close()
@@ -315,21 +325,22 @@ class Gemini(Talk):
 
     def ask_now(self, *, stream: bool) -> Any:
         if not stream:
-            return [self.client.models.generate_content(**self.asked)]
+            return self.client.models.generate_content(**self.asked)
         return list(self.client.models.generate_content_stream(**self.asked))
 
     async def ask_async(self, *, stream: bool) -> Any:
         if not stream:
-            return [await self.client.aio.models.generate_content(**self.asked)]
+            return await self.client.aio.models.generate_content(**self.asked)
         return [chunk async for chunk in await self.client.aio.models.generate_content_stream(**self.asked)]
 
     def taken(self, reply: Any) -> Said:
-        assert all(isinstance(chunk, gemini.GenerateContentResponse) for chunk in reply)
-        usage = reply[-1].usage_metadata
+        chunks = reply if isinstance(reply, list) else [reply]
+        assert all(isinstance(chunk, gemini.GenerateContentResponse) for chunk in chunks)
+        usage = chunks[-1].usage_metadata
         told = (usage.prompt_token_count, usage.candidates_token_count, usage.thoughts_token_count)
         assert usage.total_token_count == sum(count or 0 for count in told) > 0
-        parts = [part for chunk in reply for part in chunk.parts or []]
-        assert reply[-1].candidates[0].finish_reason == gemini.FinishReason.STOP
+        parts = [part for chunk in chunks for part in chunk.parts or []]
+        assert chunks[-1].candidates[0].finish_reason == gemini.FinishReason.STOP
         self.history.append(gemini.ModelContent(parts=parts))
         calls = [part.function_call for part in parts if part.function_call]
         text = "".join(part.text or "" for part in parts if not part.thought)
@@ -422,17 +433,19 @@ class Bedrock(Talk):
 
     def ask_now(self, *, stream: bool) -> Any:
         if not stream:
-            reply = self.client.converse(**self.asked)
-            return reply["output"]["message"], reply["usage"]
+            return self.client.converse(**self.asked)
         events = list(self.client.converse_stream(**self.asked)["stream"])
-        return {"role": "assistant", "content": list(boto.blocks(events))}, boto.usage(events)
+        message = {"role": "assistant", "content": list(boto.blocks(events))}
+        (stopped,) = (event["messageStop"] for event in events if "messageStop" in event)
+        return {"output": {"message": message}, "usage": boto.usage(events), **stopped}
 
     def taken(self, reply: Any) -> Said:
-        message, usage = reply
+        message, usage = reply["output"]["message"], reply["usage"]
         read = usage["inputTokens"] + usage.get("cacheReadInputTokens", 0)
         assert usage["totalTokens"] == read + usage["outputTokens"] > 0
         self.history.append(message)
         uses = [block["toolUse"] for block in message["content"] if "toolUse" in block]
+        assert reply["stopReason"] == ("tool_use" if uses else "end_turn")
         text = "".join(block.get("text", "") for block in message["content"])
         return Said(text, [Called(use["toolUseId"], use["name"], use["input"]) for use in uses])
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Generator
 from contextlib import ExitStack, closing
-from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
@@ -34,6 +32,8 @@ ASKED: dict[str, dict[str, Any]] = {
     "deepseek": {"model": "deepseek-v4-pro"},
     "qwen": {"model": "qwen-plus", "extra_body": {"enable_thinking": True}},
 }
+# Who seals its thoughts and takes them back.
+HOMES = ("openai-responses", "anthropic", "gemini", "bedrock")
 SEALS = ("signature", "thoughtSignature", "encrypted_content")
 NEXT = "And in Bergen and in Porto?"
 LAST = "How warm is it in Rome, and how late is it in Europe/Rome?"
@@ -116,3 +116,46 @@ def test_a_history_goes_on_with_another_client(
         assert sealed >= before.seals
     elif source != target:
         assert not sealed & before.seals, "what one provider signed is of no use to another"
+
+
+@pytest.mark.parametrize(("home", "abroad"), [(home, api) for home in HOMES for api in TALKS if api != home])
+def test_what_was_thought_is_there_again_at_home(
+    home: str, abroad: str, talks: dict[str, Talk], played: dict[str, Played]
+) -> None:
+    """segue keeps the conversation; the clients are lent it, first one abroad, then the one that began it."""
+    before = played[home]
+    assert before.seals
+    chat = segue.Conversation.from_body(before.body, source=home)
+    went = _went_on(chat, talks[abroad], abroad)
+    assert _told(went.last.body, abroad) == [*before.ran, *went.ran]
+    assert not seals(went.last.body) & before.seals
+
+    chat.add_user(LAST)
+    back = _went_on(chat, talks[home], home)
+    assert _told(back.last.body, home) == [*before.ran, *went.ran, *back.ran]
+    assert seals(back.last.body) >= before.seals
+
+
+class Gone(NamedTuple):
+    last: Recorded
+    ran: list[tuple[str, Any, str]]
+
+
+def _went_on(chat: segue.Conversation, talk: Talk, api: str) -> Gone:
+    """One exchange. The client's own objects are what segue is given."""
+    first, model = len(talk.emulator.requests), ASKED[api]["model"]
+    turns: list[list[Called]] = []
+    while True:
+        talk.resumed(chat.render(api, model=model).body, model)
+        said = talk.ask("at once")
+        calls = chat.add_reply(talk.reply, source=api).calls
+        assert [(call.name, call.arguments) for call in calls] == [(one.tool, one.arguments) for one in said.calls]
+        if not calls:
+            break
+        turns.append(said.calls)
+        for call in calls:
+            chat.add_result(call, run(Called(call.id, call.name, call.arguments)))
+    requests = talk.emulator.requests[first:]
+    _accepted(requests)
+    assert turns
+    return Gone(requests[-1], _ran(turns))

@@ -188,9 +188,7 @@ def _thread(code: str, status: int, message: str) -> Word:
 
 
 RULES: Mapping[str, Word] = {
-    THREAD_NOT_FOUND: _thread(
-        THREAD_NOT_FOUND, 404, "No usable Thread state was found for `previous_message_id`."
-    ),
+    THREAD_NOT_FOUND: _thread(THREAD_NOT_FOUND, 404, "No usable Thread state was found for `previous_message_id`."),
     THREAD_ALREADY_CONTINUED: _thread(
         THREAD_ALREADY_CONTINUED,
         400,
