@@ -145,7 +145,7 @@ def _patient(talk: Any) -> None:
     """The client with one more try, as its vendor has it configured."""
     match talk.emulator.api:
         case "gemini":
-            again = types.HttpRetryOptions(attempts=2, initial_delay=0.05)
+            again = types.HttpRetryOptions(attempts=2, initial_delay=0.05, jitter=0)
             options = types.HttpOptions(base_url=talk.emulator.base_url, retry_options=again)
             talk.client = talk.closing.enter_context(genai.Client(api_key=KEY, http_options=options))
         case "mistral":

@@ -258,6 +258,21 @@ def test_a_thread_that_is_gone_is_made_anew_by_the_client() -> None:
     assert another.requests[-1].messages == 3
 
 
+@pytest.mark.parametrize("how", PLAIN)
+@pytest.mark.parametrize(
+    ("api", "model"),
+    [("deepseek", "deepseek-v4-pro"), ("deepseek", "deepseek-reasoner"), ("kimi", "kimi-k2-thinking")],
+)
+def test_a_script_need_not_think(api: str, model: str, how: How) -> None:
+    """Their models always do, and want it back (DS-01, DS-02, KIM-04)."""
+    script = 'call get_weather {"city": "Oslo"}\n---\nsay {get_weather}\n---\nsay You are welcome.'
+    with start(api, script=script) as provider, closing(TALKS[api](provider, model=model)) as talk:
+        talk.exchange("Is it warm in Oslo?", how)
+        assert talk.exchange("Thanks.", how) == ([], "You are welcome.")
+    _accepted(provider, streamed=how == "streamed")
+    assert len(list(found(provider.requests[-1].body, "reasoning_content"))) == 2
+
+
 def test_azure_refuses_older_reasoning_and_repair_takes_it_out() -> None:
     """AZF-06: OpenAI's client hands all of it back, as OpenAI wants it."""
     case = Case("azure-foundry", {"model": "gpt-5", **_SEALED})

@@ -7,6 +7,8 @@ from contextlib import ExitStack, closing
 from typing import Any, NamedTuple
 
 import pytest
+from google.genai import types as gemini
+from mistralai.client import models as mistral
 
 import segue
 from segue.emulator import Recorded, start
@@ -159,3 +161,45 @@ def _went_on(chat: segue.Conversation, talk: Talk, api: str) -> Gone:
     _accepted(requests)
     assert turns
     return Gone(requests[-1], _ran(turns))
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("api", TALKS)
+def test_a_clients_objects_are_read_as_it_sends_them(api: str, how: How) -> None:
+    with start(api) as provider, closing(TALKS[api](provider, **ASKED[api])) as talk:
+        talk.exchange(loops.QUESTION, how)
+        talk.exchange(NEXT, how)
+    sent = dict(provider.requests[-1].body or {})
+    held = {**sent, talk.root: talk.history[: len(sent[talk.root])]}
+    assert held[talk.root] != sent[talk.root] or api == "bedrock"
+    for target in ("openai-chat", "anthropic", api):
+        told, read_off = (
+            segue.convert(body, source=api, target=target, model=ASKED[target]["model"]).body for body in (held, sent)
+        )
+        assert told == read_off
+
+
+def test_objects_made_by_hand_keep_what_their_class_says() -> None:
+    """Roles and types that a class of an SDK has as defaults."""
+    call = mistral.ToolCall(id="a1B2c3D4e", function=mistral.FunctionCall(name="f", arguments="{}"))
+    said = [
+        mistral.SystemMessage(content="Be brief."),
+        mistral.UserMessage(content=[mistral.TextChunk(text="Hello.")]),
+        mistral.AssistantMessage(tool_calls=[call]),
+        mistral.ToolMessage(content="x", tool_call_id="a1B2c3D4e", name="f"),
+        mistral.AssistantMessage(content="Done."),
+        mistral.UserMessage(content="Thanks."),
+    ]
+    contents = [
+        gemini.UserContent("Hello."),
+        gemini.ModelContent(gemini.Part.from_function_call(name="f", args={})),
+        gemini.UserContent(gemini.Part.from_function_response(name="f", response={"output": "x"})),
+        gemini.ModelContent("Done."),
+        gemini.UserContent("Thanks."),
+    ]
+    chat = segue.convert({"messages": said}, source="mistral", target="openai-chat").body["messages"]
+    assert [message["role"] for message in chat] == ["system", "user", "assistant", "tool", "assistant", "user"]
+    assert _told({"messages": chat}, "openai-chat") == [("f", {}, "x")]
+    others = segue.convert({"contents": contents}, source="gemini", target="openai-chat").body["messages"]
+    assert [message["role"] for message in others] == ["user", "assistant", "tool", "assistant", "user"]
+    assert [message["content"] for message in others] == [message["content"] for message in chat[1:]]
