@@ -174,7 +174,7 @@ class Chat(_OpenAI):
     async def ask_async(self, *, stream: bool) -> Any:
         if not stream:
             return await self.later.chat.completions.create(**self.asked)
-        usage = {"include_usage": True}
+        usage: Any = {"include_usage": True}
         async with self.later.chat.completions.stream(**self.asked, stream_options=usage) as events:
             return await events.get_final_completion()
 
@@ -183,7 +183,7 @@ class Chat(_OpenAI):
         assert reply.usage is not None
         assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens > 0
         (choice,) = reply.choices
-        calls = choice.message.tool_calls or []
+        calls: list[Any] = choice.message.tool_calls or []
         assert choice.finish_reason == ("tool_calls" if calls else "stop")
         self.history.append(choice.message)
         found = [Called(one.id, one.function.name, json.loads(one.function.arguments)) for one in calls]
@@ -299,7 +299,7 @@ class Gemini(Talk):
             {"name": name, "description": schema.__doc__, "parameters_json_schema": schema.model_json_schema()}
             for name, schema in loops.SCHEMAS.items()
         ]
-        tools = [gemini.Tool(function_declarations=declared)]
+        tools: list[Any] = [gemini.Tool(function_declarations=declared)]
         super().__init__(emulator, model=model, config=gemini.GenerateContentConfig(tools=tools, **config))
 
     def connect(self, emulator: Emulator) -> genai.Client:
@@ -383,9 +383,11 @@ class Mistral(Talk):
 
     def taken(self, reply: Any) -> Said:
         message, usage = _mistral_message(reply)
+        assert usage.prompt_tokens is not None
+        assert usage.completion_tokens is not None
         assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens > 0
         self.history.append(message)
-        calls = message.tool_calls or []
+        calls: list[Any] = message.tool_calls or []
         content = message.content or ""
         text = content if isinstance(content, str) else "".join(getattr(chunk, "text", "") for chunk in content)
         return Said(text, [Called(one.id, one.function.name, json.loads(one.function.arguments)) for one in calls])

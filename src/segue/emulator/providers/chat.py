@@ -56,9 +56,9 @@ class Mistral(Provider):
 
     def models(self) -> dict[str, Any]:
         can = {"completion_chat": True, "completion_fim": False, "function_calling": True, "fine_tuning": False}
+        more: dict[str, Any] = {"type": "base", "aliases": [], "capabilities": can}
         listed = super().models()
-        rows = [{**row, "type": "base", "aliases": [], "capabilities": can} for row in listed["data"]]
-        return {**listed, "data": rows}
+        return {**listed, "data": [{**row, **more} for row in listed["data"]]}
 
 
 class Kimi(Provider):
