@@ -163,12 +163,12 @@ def _went_on(chat: segue.Conversation, talk: Talk, api: str) -> Gone:
     return Gone(requests[-1], _ran(turns))
 
 
-@pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("api", TALKS)
-def test_a_clients_objects_are_read_as_it_sends_them(api: str, how: How) -> None:
+def test_a_clients_objects_are_read_as_it_sends_them(api: str) -> None:
+    """Those of streams, which hold more than those of whole replies."""
     with start(api) as provider, closing(TALKS[api](provider, **ASKED[api])) as talk:
-        talk.exchange(loops.QUESTION, how)
-        talk.exchange(NEXT, how)
+        talk.exchange(loops.QUESTION, "streamed")
+        talk.exchange(NEXT, "streamed")
     sent = dict(provider.requests[-1].body or {})
     held = {**sent, talk.root: talk.history[: len(sent[talk.root])]}
     assert held[talk.root] != sent[talk.root] or api == "bedrock"
