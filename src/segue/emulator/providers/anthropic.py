@@ -1,4 +1,4 @@
-"""Anthropic Messages, with the counting of tokens."""
+"""Anthropic Messages, with threads and the counting of tokens."""
 
 from __future__ import annotations
 
@@ -6,20 +6,33 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec import Struct
+
 from segue.canonical.blocks import Origin, Thinking
 from segue.conformance.rule import Violation
 from segue.emulator.exchange import Asked
 from segue.emulator.json import object_or_none, objects, text_or_none
 from segue.emulator.names import BASE58, Names
 from segue.emulator.providers import claude
-from segue.emulator.providers.base import Body, Provider, Route, Scene, bearer, post
+from segue.emulator.providers.base import Body, Provider, Route, Scene, bearer, post, reject
 from segue.emulator.seals import digest
+from segue.emulator.wording.anthropic import THREAD_ALREADY_CONTINUED, THREAD_FIELDS, THREAD_NOT_FOUND
 from segue.models import identify
 from segue.wire.base import ApiError
 
 __all__ = ["Anthropic"]
 
 _BETA = "thinking-binding-controls-2026-08-01"
+
+
+# What is said when a thread is made, and not again.
+_HELD = ("system", "tools")
+
+
+class _Thread(Struct):
+    fields: dict[str, Any]
+    messages: list[Any]
+    continued: bool = False
 
 
 class Anthropic(Provider):
@@ -33,6 +46,10 @@ class Anthropic(Provider):
         Route(re.compile("/v1/models"), "models", "GET"),
     )
 
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._threads: dict[tuple[str, str], _Thread] = {}
+
     def key(self, asked: Asked) -> str | None:
         return asked.headers.get("x-api-key") or bearer(asked)
 
@@ -44,6 +61,21 @@ class Anthropic(Provider):
 
     def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
         return ApiError(400, f"{name}: Field required")
+
+    def restored(self, body: Body, account: str) -> Body | Violation:
+        """A thread that goes on has its system text, its tools and all earlier messages from before."""
+        thread = object_or_none(body.get("thread")) or {}
+        if thread.get("type") != "continue":
+            return body
+        held = self._threads.get((account, str(thread.get("previous_message_id"))))
+        if held is None:
+            return reject(THREAD_NOT_FOUND, "thread.previous_message_id", str(thread.get("previous_message_id")))
+        if held.continued:
+            return reject(THREAD_ALREADY_CONTINUED, "thread.previous_message_id", "continued before")
+        given = next((name for name in _HELD if name in body), None)
+        if given is not None:
+            return reject(THREAD_FIELDS, given, "the thread has it")
+        return {**body, **held.fields, "messages": [*held.messages, *self.entries(body)]}
 
     def breaches(self, body: Body, asked: Asked, account: str) -> Iterator[Violation]:
         binding = object_or_none((object_or_none(body.get("thinking")) or {}).get("block_binding")) or {}
@@ -61,6 +93,17 @@ class Anthropic(Provider):
 
     def call_ids(self, scene: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
         return f"toolu_01{scene.names.of('call', index, 22, BASE58)}", None
+
+    def spoken(self, scene: Scene, reply: dict[str, Any]) -> None:
+        thread = object_or_none(scene.body.get("thread"))
+        if thread is None:
+            return
+        before = self._threads.get((scene.account, str(thread.get("previous_message_id"))))
+        if before is not None:
+            before.continued = True
+        messages = [*self.entries(scene.body), {"role": "assistant", "content": reply["content"]}]
+        fields = {name: scene.body[name] for name in _HELD if name in scene.body}
+        self._threads[scene.account, str(reply["id"])] = _Thread(fields, messages)
 
     def thinks(self, scene: Scene) -> bool:
         thinking = object_or_none(scene.body.get("thinking")) or {}

@@ -86,6 +86,8 @@ class Provider:
     model_key: ClassVar[str] = "model"
     needs: ClassVar[tuple[str, ...]] = ("model", "messages")
     """What no body may be without."""
+    always_thinks: ClassVar[bool] = False
+    """Whether a model that thinks does so in every reply: a client has to hand thoughts back, so it must get some."""
     sealing: ClassVar[tuple[str, Literal["standard", "url"]]] = ("", "standard")
 
     def __init__(self, seed: int) -> None:

@@ -27,6 +27,12 @@ class OpenAIChat(Provider):
             return ApiError(400, "you must provide a model parameter")
         return super().lacks(name, asked, body)
 
+    def missing(self, asked: Asked, body: Body) -> ApiError | None:
+        if body.get("messages") == []:
+            said = "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array"
+            return ApiError(400, f"{said} instead.", code="empty_array", param="messages")
+        return super().missing(asked, body)
+
     def thinks(self, scene: Scene) -> bool:
         # It keeps its reasoning to itself.
         return False
@@ -51,11 +57,18 @@ class Mistral(Provider):
     def headers(self, names: Names, kind: str | None) -> dict[str, str]:
         return {"mistral-correlation-id": names.uuid("request")}
 
+    def models(self) -> dict[str, Any]:
+        can = {"completion_chat": True, "completion_fim": False, "function_calling": True, "fine_tuning": False}
+        more: dict[str, Any] = {"type": "base", "aliases": [], "capabilities": can}
+        listed = super().models()
+        return {**listed, "data": [{**row, **more} for row in listed["data"]]}
+
 
 class Kimi(Provider):
     """K2's ids hold the tool and an index that counts all calls of the conversation (KIM-01)."""
 
     api = "kimi"
+    always_thinks = True
     variable = "MOONSHOT_API_KEY"
     routes = (post("/v1/chat/completions"), _models("/v1/models"))
 
@@ -71,6 +84,7 @@ class Kimi(Provider):
 
 class DeepSeek(Provider):
     api = "deepseek"
+    always_thinks = True
     base = ""
     variable = "DEEPSEEK_API_KEY"
     routes = (post("(?:/v1|/beta)?/chat/completions"), _models("(?:/v1)?/models"))

@@ -54,7 +54,7 @@ class Gemini(Provider):
                 continue
             for place, part in enumerate(objects(content.get("parts"))):
                 signature = text_or_none(part.get("thoughtSignature", part.get("thought_signature")))
-                if signature and signature not in _DUMMIES and self.seals.read(signature, account) is None:
+                if signature and signature not in _DUMMIES and self.seals.read(_standard(signature), account) is None:
                     path = f"contents[{number}].parts[{place}]"
                     yield reject("GEM-18", path, "the signature was not made here, or not for this account")
 
@@ -109,6 +109,12 @@ def _field(line: str) -> dict[str, str]:
 
 def _streams(asked: Asked) -> bool:
     return asked.path.endswith(":streamGenerateContent")
+
+
+def _standard(text: str) -> str:
+    """Base64 in the usual alphabet. The API takes both, padded or not, and Google's own client writes the other."""
+    bare = text.replace("-", "+").replace("_", "/").rstrip("=")
+    return bare + "=" * (-len(bare) % 4)
 
 
 class _JsonList:
