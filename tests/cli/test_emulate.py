@@ -1,4 +1,4 @@
-"""`segue emulate` as its users run it: a process that says where it listens, tells of requests, and ends on a signal."""
+"""`segue emulate` as its users run it: a process that says where it listens, tells of requests, ends on a signal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -62,7 +62,7 @@ class Running:
 
 
 @contextmanager
-def emulating(*arguments: str, **variables: str) -> Iterator[Running]:
+def emulating(*arguments: str, **variables: str) -> Generator[Running]:
     process = subprocess.Popen(
         [*SEGUE, "emulate", *arguments],
         stdin=subprocess.DEVNULL,
@@ -93,10 +93,10 @@ def sent(url: str, api: str, body: Any = None, *, key: str | None = KEY, **optio
 
 
 def address(line: str) -> str:
-    return line.split(" on ")[1].split(",")[0]
+    return line.partition(" on ")[2].partition(",")[0]
 
 
-# ------------------------------------------------------------------------------------------------------------- it listens
+# ----------------------------------------------------------------------------------------------------------- it listens
 
 
 @pytest.mark.parametrize(("api", "base"), [("anthropic", ""), ("openai-chat", "/v1"), ("qwen", "/compatible-mode/v1")])
@@ -134,7 +134,10 @@ def test_lines_as_json() -> None:
         assert sent(opening["url"], "gemini")[0] == 200
         assert sent(opening["url"], "gemini", b"{", model="any")[0] == 400
         told = [msgspec.json.decode(running.line("out")) for _ in range(2)]
-        assert [(row["number"], row["status"], row["calls"]) for row in told] == [(1, 200, ["get_weather"]), (2, 400, [])]
+        assert [(row["number"], row["status"], row["calls"]) for row in told] == [
+            (1, 200, ["get_weather"]),
+            (2, 400, []),
+        ]
         assert told[0]["body"]["contents"]
         ended = running.ended(signal.SIGINT)
     assert (ended.code, ended.out, ended.err) == (INTERRUPTED, b"", "")
@@ -181,7 +184,7 @@ def test_keys_are_never_printed() -> None:
         assert other not in ended.err + ended.out.decode()
 
 
-# ----------------------------------------------------------------------------------------------------------------- it ends
+# -------------------------------------------------------------------------------------------------------------- it ends
 
 
 @pytest.mark.parametrize("busy", [False, True])
@@ -231,7 +234,7 @@ def test_a_reader_that_went_away_ends_it() -> None:
             process.kill()
 
 
-# ------------------------------------------------------------------------------------------------------------ it refuses
+# ----------------------------------------------------------------------------------------------------------- it refuses
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
 import pytest
@@ -34,7 +34,7 @@ both_ways = pytest.mark.parametrize("stream", [False, True], ids=["at-once", "st
 
 
 @contextmanager
-def struck(api: str, *faults: str, patience: float = 0.01) -> Iterator[Emulator]:
+def struck(api: str, *faults: str, patience: float = 0.01) -> Generator[Emulator]:
     with start(api, script=TURNS, faults=faults, patience=patience) as emulator:
         yield emulator
 
@@ -184,8 +184,7 @@ def test_a_stream_of_gemini_that_is_a_list_is_torn_as_well() -> None:
         answer = opened(emulator, stream=True, without="?alt=sse")
         came = answer.read1()
         with answer, pytest.raises(ConnectionResetError):
-            while answer.read1():
-                pass
+            answer.read()
     assert came.startswith(b"[{")
 
 
@@ -303,10 +302,8 @@ def test_every_faulty_stream_is_a_reply_or_a_breach_of_the_protocol(api: str, fa
     with struck(api, fault) as emulator:
         seen = ask(emulator, stream=True)
     for reader in (api, "openai-chat", "anthropic"):
-        try:
+        with suppress(RemoteProtocolError):
             assert isinstance(segue.assemble(seen.data, reader), Reply)
-        except RemoteProtocolError as error:
-            assert str(error)
 
 
 @every_api

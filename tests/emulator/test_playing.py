@@ -14,7 +14,7 @@ from segue.canonical.blocks import Block, Text, Thinking, ToolCall
 from segue.canonical.request import Reply
 from segue.emulator import Emulator, start
 from segue.wire.registry import WIRES
-from tests.emulator.over_http import APIS, TOOLS, ask, body_of, conversation, reply_of
+from tests.emulator.over_http import APIS, TOOLS, ask, body_of, conversation, opened, reply_of
 
 # The default models of these show what they think, or a summary of it, to who asks.
 SHOWS_THOUGHTS = {"anthropic", "bedrock", "gemini", "openai-responses", "azure-foundry", "qwen"}
@@ -53,7 +53,7 @@ def spoken(reply: Reply) -> list[Any]:
     return [said(block) for block in reply.blocks if not isinstance(block, Thinking) or block.text]
 
 
-# ----------------------------------------------------------------------------------------------------------- the reply
+# ------------------------------------------------------------------------------------------------------------ the reply
 
 
 @both_ways
@@ -272,11 +272,9 @@ def test_an_error_behind_words_is_the_whole_answer_of_who_does_not_stream(api: s
 
 
 def test_an_error_in_a_stream_of_gemini_that_is_a_list() -> None:
-    from tests.emulator.over_http import opened
-
-    with start("gemini", script="say Let me\nerror 500 Oh dear.") as emulator:
-        with opened(emulator, stream=True, without="?alt=sse") as answer:
-            entries = msgspec.json.decode(answer.read())
+    emulator = start("gemini", script="say Let me\nerror 500 Oh dear.")
+    with emulator, opened(emulator, stream=True, without="?alt=sse") as answer:
+        entries = msgspec.json.decode(answer.read())
     assert entries[-1]["error"]["message"] == "Oh dear."
 
 
@@ -321,7 +319,7 @@ def test_a_reply_at_once_that_is_cut(api: str) -> None:
     assert int(reset.headers["content-length"]) > len(reset.data) > 0
 
 
-# ------------------------------------------------------------------------------------------------------- several turns
+# -------------------------------------------------------------------------------------------------------- several turns
 
 
 @both_ways
@@ -423,7 +421,7 @@ def _ids(value: Any) -> list[str]:
             return []
 
 
-# ------------------------------------------------------------------------------------------------------------ odd ways
+# ------------------------------------------------------------------------------------------------------------- odd ways
 
 
 def test_a_lenient_provider_answers_and_says_what_is_wrong() -> None:

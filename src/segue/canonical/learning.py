@@ -22,6 +22,6 @@ def learnt(kind: Kind) -> Kind:
     """The type, ready for any thread."""
     if kind not in _known:
         with _one_at_a_time:
-            msgspec.json.Decoder(kind)  # pyright: ignore[reportCallIssue, reportArgumentType, reportUnknownMemberType]
+            msgspec.json.Decoder(kind)
             _known.add(kind)
     return kind

@@ -91,6 +91,7 @@ class App:
         except Exception as error:  # noqa: BLE001  a client gets an answer, whatever happens; the record names the bug
             said = f"this is a bug in segue, please report it: {type(error).__name__}: {error}"
             answer = self._refuse(ApiError(500, said, "api_error"), record)
+        self._put_in_form(answer, asked, names)
         record.status = answer.status
         answer.headers = {**self.provider.headers(names, record.kind), **answer.headers}
         self._tell(record)
@@ -106,6 +107,12 @@ class App:
             told = (type(error), error, error.__traceback__, threading.current_thread())
             threading.excepthook(threading.ExceptHookArgs(told))
 
+    def _put_in_form(self, answer: Answer, asked: Asked, names: Names) -> None:
+        if answer.refusal is not None:
+            answer.content = msgspec.json.encode(self.provider.refusal(answer.refusal, asked, names))
+        if answer.kind == "application/json":
+            answer.kind = self.provider.json_media
+
     def _names(self, asked: Asked) -> Names:
         """Fresh names: the same request asked again gets others, but the same ones in every run."""
         same = digest([asked.path, asked.body.decode("utf-8", "replace")])
@@ -115,7 +122,8 @@ class App:
     def _answer(self, asked: Asked, record: Recorded, names: Names) -> Answer:
         found = self.provider.route(asked)
         if found is None:
-            return self._refuse(self._words.no_route(asked.method, asked.path), record)
+            other = self._words.wrong_method if self.provider.listens(asked.path) else None
+            return self._refuse((other or self._words.no_route)(asked.method, asked.path), record)
         route, model = found
         shut = self._shut_out(asked)
         if shut is not None:
@@ -133,6 +141,8 @@ class App:
             body = dict(read_object(asked.body)[0])
         except InputError:
             return self._refuse(self._words.bad_json, record)
+        if route.does == "count":
+            body = dict(self.provider.to_count(body))
         body = body if model is None else {**body, self.provider.model_key: model}
         record.body, record.model = body, str(body.get(self.provider.model_key) or "")
         account = self.provider.key(asked) or ""
@@ -157,7 +167,7 @@ class App:
         said = self._render_error(error)
         record.kind = self.provider.error_kind(said)
         headers = {} if retry_after is None else {"retry-after": f"{retry_after:g}"}
-        return Answer(error.status, msgspec.json.encode(said), headers=headers)
+        return Answer(error.status, b"", headers=headers, refusal=said)
 
     def _in_words(self, trouble: Trouble) -> ApiError:
         """A scripted error in the provider's form, and in its words where the script has none."""
@@ -181,7 +191,8 @@ class App:
             request = self.provider.wire.parse_request(whole)
         except InputError as error:
             return self._refuse(ApiError(400, str(error)), record)
-        return self._answered(taken, verdict, whole, request)
+        held = {**whole, **{key: value for key, value in body.items() if key not in whole}}
+        return self._answered(taken, verdict, held, request)
 
     def _verdict(self, taken: _Taken, body: Mapping[str, Any]) -> tuple[Verdict, Mapping[str, Any]] | ApiError:
         """The judge's and the provider's own findings, and the body with what the provider holds of it."""
@@ -194,7 +205,9 @@ class App:
             whole = provider.restored(body, taken.account)
             if isinstance(whole, Violation):
                 return Verdict(api, verdict.model, (*verdict.violations, whole)), body
-            if whole is not body and verdict:
+            if not verdict:
+                return verdict, body
+            if whole is not body:
                 verdict = conformance.judge(whole, api, profile=self._profile)
         except InputError as error:
             return ApiError(400, str(error))

@@ -31,6 +31,7 @@ class Answer:
     """What goes back: at once, or piece by piece. With `reset` the connection goes down in the end.
 
     `length` is how long the body is said to be, where that is not what it is, or not known from the bytes.
+    `refusal` is the error in the form of the API; what only the one who sends it can add is still to come.
     """
 
     status: int
@@ -40,6 +41,7 @@ class Answer:
     delay: float = 0.0
     reset: bool = False
     length: int | None = None
+    refusal: dict[str, Any] | None = None
 
 
 class Recorded(Struct):

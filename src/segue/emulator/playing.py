@@ -16,6 +16,7 @@ from segue.canonical.request import Finish, Reply, Usage
 from segue.emulator.memory import tokens_of
 from segue.emulator.providers.base import Provider, Scene
 from segue.emulator.turns import Call, Cut, End, Say, Step, Think, Trouble, Turn, Wait
+from segue.wire.events import End as BlockEnd
 from segue.wire.events import (
     Event,
     Finished,
@@ -26,7 +27,6 @@ from segue.wire.events import (
     UsageTold,
     events_of_block,
 )
-from segue.wire.events import End as BlockEnd
 
 __all__ = ["Beat", "Performance"]
 
@@ -35,6 +35,7 @@ Beat: TypeAlias = Event | Wait | Trouble | Cut
 _WORDS = re.compile(r"\s*\S+\s?|\s+")
 _PIECE = 12
 _FIRST = 1_700_000_000
+_PLAIN = "This needs little thought."
 
 
 class Performance:
@@ -47,6 +48,8 @@ class Performance:
         self, provider: Provider, scene: Scene, turn: Turn, *, number: int, read: int, cached: int, objects: bool
     ) -> None:
         thinks = provider.thinks(scene)
+        if thinks and provider.always_thinks and not any(isinstance(step, Think) for step in turn):
+            turn = (Think(_PLAIN), *turn)
         self.thought = [step.text for step in turn if isinstance(step, Think)] if thinks else []
         self.scene = replace(scene, thoughts=len(self.thought))
         self.turn = turn

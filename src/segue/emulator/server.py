@@ -40,13 +40,14 @@ _RESET = struct.pack("ii", 1, 0)
 
 
 # Requests that are no HTTP, and clients that went away, are the clients' business: nothing is printed.
-_SILENCE = logging.Logger("segue.emulator", level=logging.CRITICAL + 1)
+_SILENCE = logging.getLogger("segue.emulator")
+_SILENCE.setLevel(logging.CRITICAL + 1)
 
 
 class _Connection(H11Protocol):
     logger: logging.Logger
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def connection_made(self, transport: asyncio.Transport) -> None:
         self.logger = _SILENCE
         # asyncio does this only for sockets that were made by name of their protocol.
         bare: socket.socket = transport.get_extra_info("socket")
@@ -238,9 +239,8 @@ def start(
     if api not in PROVIDERS:
         raise InputError(f"{api!r} is not a known API; known are {', '.join(PROVIDERS)}", path="api")
     checked_profile(profile, api, PROFILES, on="openai-chat")
-    given: object = port
-    if not isinstance(given, int) or not 0 <= given <= _LAST_PORT:
-        raise InputError(f"a number from 0 to {_LAST_PORT} was expected, not {given!r}", path="port")
+    if port not in range(_LAST_PORT + 1):
+        raise InputError(f"a number from 0 to {_LAST_PORT} was expected, not {port!r}", path="port")
     if math.isnan(patience) or patience < 0:
         raise InputError(f"a number of seconds was expected, not {patience}", path="patience")
     app = App(

@@ -64,7 +64,9 @@ class Lane:
     @cached_property
     def _body(self) -> msgspec.json.Decoder[Any]:
         fields = [(name, Raw, _ABSENT) for name in sorted(self.body_keys)]
-        body = msgspec.defstruct("Body", [(self.key, learnt(self.items)), *fields], forbid_unknown_fields=True, gc=False)
+        body = msgspec.defstruct(
+            "Body", [(self.key, learnt(self.items)), *fields], forbid_unknown_fields=True, gc=False
+        )
         return msgspec.json.Decoder(body)
 
     @cached_property
