@@ -326,13 +326,16 @@ def _dumped(value: object, path: str) -> object:
         raise InputError(f"a {type(value).__name__} can't be written as JSON", path=path) from None
 
 
-def _with_defaults(given: Any, whole: Any) -> Any:
+def _with_defaults(given: object, whole: object) -> object:
     """What an object was given, and what its class adds without being told: a role, a type. `None` is no addition."""
     if isinstance(given, dict) and isinstance(whole, dict):
-        made = cast("dict[str, Any]", given)
-        for key, item in cast("dict[str, Any]", whole).items():
+        made = cast("dict[str, object]", given)
+        for key, item in cast("dict[str, object]", whole).items():
             made[key] = item if made.get(key) is None else _with_defaults(made[key], item)
-    elif isinstance(given, list) and isinstance(whole, list):
-        items = cast("list[Any]", given)
-        items[:] = [_with_defaults(*pair) for pair in zip(items, cast("list[Any]", whole), strict=True)]
+        return made
+    if isinstance(given, list) and isinstance(whole, list):
+        items, others = cast("list[object]", given), cast("list[object]", whole)
+        if len(items) == len(others):
+            items[:] = map(_with_defaults, items, others)
+        return items
     return given
