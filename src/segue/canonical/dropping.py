@@ -31,10 +31,12 @@ def drop_oldest(sheet: Sheet, budget: int) -> str:
 
 def _from_the_front(sheet: Sheet) -> Iterator[list[Unit]]:
     last = _last_exchange(sheet)
-    for number in range(last):
-        yield [unit for unit in sheet.units if unit.exchange == number and not unit.held]
-    for unit in _older_turns(sheet, last):
-        yield [unit]
+    exchanges: list[list[Unit]] = [[] for _ in range(last)]
+    for unit in sheet.units:
+        if unit.exchange < last and not unit.held:
+            exchanges[unit.exchange].append(unit)
+    yield from exchanges
+    yield from ([unit] for unit in _older_turns(sheet, last))
 
 
 def _last_exchange(sheet: Sheet) -> int:

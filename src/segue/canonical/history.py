@@ -84,6 +84,7 @@ class History:
         self.ledger: dict[str, Interaction] = {}
         self._messages: list[Message] = []
         self._pairer = Pairer()
+        self._early: dict[str, ToolResponse] = {}
         self.add(*messages)
 
     @property
@@ -110,7 +111,9 @@ class History:
         for message in messages:
             message = self._pairer.feed(_checked(message))
             for call in calls_of(message):
-                self.ledger[call.id] = Interaction(call, message.turn_key or "")
+                entry = self.ledger[call.id] = Interaction(call, message.turn_key or "")
+                if call.id in self._early:
+                    entry.record(self._early.pop(call.id))
             kept = self._recorded(message)
             if kept is not None:
                 self._messages.append(kept)
@@ -129,6 +132,9 @@ class History:
                 if earlier is not None:
                     self._replace(block)
                     continue
+            elif isinstance(block, ToolResponse):
+                # An imported result may stand before its call.
+                self._early.setdefault(block.call_id, block)
             blocks.append(block)
         if not blocks and message.blocks:
             return None
