@@ -14,7 +14,7 @@ from hypothesis import assume, given, note
 from hypothesis import strategies as st
 
 import segue
-from segue.canonical.blocks import Message, Thinking, calls_of, responses_of, state_of
+from segue.canonical.blocks import Message, Thinking, ToolCall, calls_of, responses_of, state_of
 from segue.canonical.compress import STRATEGIES, Compressed, compress
 from segue.canonical.tokens import Estimate, weigh
 from segue.wire.registry import WIRES
@@ -95,21 +95,30 @@ def squeezed(data: st.DataObject, chat: segue.Conversation) -> Compressed:
     return made
 
 
-def lawful_everywhere(chat: segue.Conversation) -> None:
-    kept = {call.id for message in chat.messages for call in calls_of(message)}
+def is_paired(call: ToolCall) -> bool:
+    """Whether somebody looks for a result: not of what the provider runs, nor of types that never had an id."""
+    return call.kind != "hosted" and call.awaited and call.origin.identity != "absent"
+
+
+def lawful_everywhere(data: st.DataObject, chat: segue.Conversation) -> None:
+    """Every wire takes what is left, and each call that the client has to answer has its one result there."""
+    kept = {call.id: call for message in chat.messages for call in calls_of(message)}
     for target in WIRES:
-        rendered = chat.render(target)
-        checks.accepted(rendered.body, target, checks.model_of(rendered.body))
+        model = data.draw(st.sampled_from(checks.models(target)))
+        rendered = chat.render(target, model=model)
+        checks.accepted(rendered.body, target, model or checks.model_of(rendered.body))
         called = [call_id for call_id, _ in rendered.report.emitted_calls]
-        assert set(called) <= kept
         answered = [call_id for call_id, _ in rendered.report.emitted_results]
+        assert set(called) <= kept.keys()
         assert len(answered) == len(set(answered))
+        assert {call_id for call_id in called if is_paired(kept[call_id])} <= set(answered)
 
 
 def bodies(data: st.DataObject, source: str) -> Any:
     if source in CHAOS and data.draw(st.integers(0, 3)) == 0:
         body = data.draw(CHAOS[source])
-        assume(checks.said(body))
+        # What Converse's own tools gave may stand where no body is lawful, compressed or not.
+        assume(checks.said(body) and "nova_grounding" not in checks.dumped(body))
         return body
     story = data.draw(stories())
     assume(source != "gemini" or not story.blurs_when_joined())
@@ -140,17 +149,17 @@ def go_on(data: st.DataObject, chat: segue.Conversation, turn: int) -> None:
 
 
 @pytest.mark.parametrize("source", sorted(WIRES))
-@examples(2, items=len(WIRES))
+@examples(1.5, items=len(WIRES))
 @given(data=st.data())
 def test_a_compressed_body_is_lawful_everywhere(source: str, data: st.DataObject) -> None:
     body = bodies(data, source)
     note(f"body: {checks.dumped(body)}")
     chat = segue.Conversation.from_body(body, source=source)
     squeezed(data, chat)
-    lawful_everywhere(chat)
+    lawful_everywhere(data, chat)
 
 
-@examples(1)
+@examples(0.5)
 @given(data=st.data())
 def test_a_conversation_goes_on_after_any_compression(data: st.DataObject) -> None:
     """Compressed at any moment, again and again, stored and loaded in between: what follows is lawful too."""
@@ -164,12 +173,12 @@ def test_a_conversation_goes_on_after_any_compression(data: st.DataObject) -> No
             assert (loaded.messages, loaded._history.ledger) == (chat.messages, chat._history.ledger)
             chat = loaded
     squeezed(data, chat)
-    lawful_everywhere(chat)
+    lawful_everywhere(data, chat)
     go_on(data, chat, 2)
-    lawful_everywhere(chat)
+    lawful_everywhere(data, chat)
 
 
-@examples(1)
+@examples(0.5)
 @given(data=st.data())
 def test_compression_is_the_same_in_every_process(data: st.DataObject) -> None:
     """Messages that are equal, but not the same objects, are compressed to equal ones."""
@@ -179,8 +188,10 @@ def test_compression_is_the_same_in_every_process(data: st.DataObject) -> None:
     assert chat.compress(strategy, budget, summarise=summarise) == twin.compress(strategy, budget, summarise=summarise)
 
 
-@examples(1)
-@given(reports=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)), max_size=20), text=st.text(max_size=200))
+@examples(0.5)
+@given(
+    reports=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)), max_size=20), text=st.text(max_size=200)
+)
 def test_what_is_learned_stays_within_bounds(reports: list[tuple[int, int]], text: str) -> None:
     estimate = Estimate()
     for estimated, reported in reports:

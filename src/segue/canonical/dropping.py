@@ -63,8 +63,8 @@ def middle_out(sheet: Sheet, budget: int, summarise: Summarise) -> str:
     return "a summary was no shorter than what it sums up" if refused else "the first and the last exchange remain"
 
 
-def _stretches(sheet: Sheet, units: Iterable[Unit]) -> list[list[int]]:
-    """Places of units with nothing that stays between them; a stretch of summaries alone is none."""
+def _stretches(sheet: Sheet, units: Sequence[Unit]) -> list[list[int]]:
+    """Places of whole units with nothing that stays between them; a stretch of summaries alone is none."""
     chosen = {place for unit in units for place in unit.places}
     stretches: list[list[int]] = [[]]
     for place, message in enumerate(sheet.now):
@@ -72,6 +72,10 @@ def _stretches(sheet: Sheet, units: Iterable[Unit]) -> list[list[int]]:
             stretches[-1].append(place)
         elif message is not None and stretches[-1]:
             stretches.append([])
+    stretch_of = {place: number for number, places in enumerate(stretches) for place in places}
+    whole = [unit for unit in units if len({stretch_of[place] for place in unit.places if place in stretch_of}) < 2]
+    if len(whole) < len(units):
+        return _stretches(sheet, whole)
     return [places for places in stretches if not all(map(summed, _said(sheet, places)))]
 
 
