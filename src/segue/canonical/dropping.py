@@ -6,7 +6,7 @@ when all else has gone, since an agent at work may never come to a second exchan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from segue.canonical.blocks import Message, Text
@@ -65,18 +65,24 @@ def middle_out(sheet: Sheet, budget: int, summarise: Summarise) -> str:
 
 def _stretches(sheet: Sheet, units: Sequence[Unit]) -> list[list[int]]:
     """Places of whole units with nothing that stays between them; a stretch of summaries alone is none."""
-    chosen = {place for unit in units for place in unit.places}
-    stretches: list[list[int]] = [[]]
+    while True:
+        stretches = _runs(sheet, {place for unit in units for place in unit.places})
+        stretch_of = {place: number for number, places in enumerate(stretches) for place in places}
+        # A late result may be on the other side of what stays: then it stays with its call.
+        whole = [unit for unit in units if len({stretch_of[place] for place in unit.places if place in stretch_of}) < 2]
+        if len(whole) == len(units):
+            return [places for places in stretches if not all(map(summed, _said(sheet, places)))]
+        units = whole
+
+
+def _runs(sheet: Sheet, chosen: Collection[int]) -> list[list[int]]:
+    runs: list[list[int]] = [[]]
     for place, message in enumerate(sheet.now):
         if message is not None and place in chosen:
-            stretches[-1].append(place)
-        elif message is not None and stretches[-1]:
-            stretches.append([])
-    stretch_of = {place: number for number, places in enumerate(stretches) for place in places}
-    whole = [unit for unit in units if len({stretch_of[place] for place in unit.places if place in stretch_of}) < 2]
-    if len(whole) < len(units):
-        return _stretches(sheet, whole)
-    return [places for places in stretches if not all(map(summed, _said(sheet, places)))]
+            runs[-1].append(place)
+        elif message is not None and runs[-1]:
+            runs.append([])
+    return runs
 
 
 def _said(sheet: Sheet, places: Iterable[int]) -> list[Message]:
