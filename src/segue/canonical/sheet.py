@@ -63,7 +63,6 @@ class Sheet:
         self.elsewhere = elsewhere
         """Whether results without a call answer calls that the provider holds."""
         self.now: list[Message | None] = list(messages)
-        self.total = 0
         self._count = count
         self._costs = [self.cost(message) for message in messages]
         self._before = tuple(self._costs)
