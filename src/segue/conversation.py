@@ -11,10 +11,12 @@ import msgspec
 
 from segue.canonical.blocks import Block, Message, Opaque, Speaker, Text, Thinking, ToolCall, ToolResponse, state_of
 from segue.canonical.codec import decode_block, dumped, dumps, loads
+from segue.canonical.compress import Compressed, Note, Summarise, compress
 from segue.canonical.history import History, Interaction, bound_to
 from segue.canonical.jsontext import plain, read_object, write
 from segue.canonical.learning import learnt
 from segue.canonical.request import Options, Reply, Request, Tool
+from segue.canonical.tokens import Count, Estimate, weigh, weigh_settings
 from segue.carry import Kept, Said, say
 from segue.convert import Body, policy_of
 from segue.declarations import parse_declaration
@@ -107,6 +109,9 @@ class Conversation:
         self._growing: dict[_Target, tuple[Request, Increments]] = {}
         self._sent: Transcript | None = None
         self._made_up: list[str] = []
+        self._compressed: list[Note] = []
+        self._estimate = Estimate()
+        self._weighed: tuple[int, float] = (0, 0.0)
         self.system = system
         self.tools = tools
         self.options = options
@@ -185,6 +190,7 @@ class Conversation:
             named = _reply_source(read_object(reply)[0]) if source is None else source
             wire = find(named, argument="source")
             reply = parse_reply(wire, reply)
+        self._learn(reply)
         self._settle_what_was_sent()
         blocks = tuple(_unnamed(block) for block in reply.blocks)
         if self._sent is not None and any(isinstance(block, Thinking) for block in blocks):
@@ -193,6 +199,43 @@ class Conversation:
                 blocks = bound_to(blocks, sent_digest(self._sent))
         added = self._history.add(Message("ai", blocks, turn_key=self._history.open_turn()))
         return msgspec.structs.replace(reply, blocks=added[0].blocks if added else ())
+
+    def _learn(self, reply: Reply) -> None:
+        """Holds the estimate of all that was sent against what the provider counted. Nothing is weighed twice."""
+        if reply.usage is not None and reply.usage.input:
+            place, weight = self._weighed
+            new = self._history.part(place)
+            self._weighed = place + len(new), weight + sum(map(weigh, new))
+            expected = weigh_settings(self._request) + self._weighed[1]
+            self._estimate.learn(expected, reply.usage.input, identify(reply.model).family)
+
+    def pin(self, message: Message) -> Message:
+        """Keeps a message of this conversation from every compression; gives it back as it is held now."""
+        return self._history.pin(message)
+
+    def compress(
+        self, strategy: str, budget: int, *, summarise: Summarise | None = None, count: Count | None = None
+    ) -> Compressed:
+        """Makes the messages cost no more than `budget` tokens, by an estimate or by `count`.
+
+        Strategies: `truncate-results`, `drop-oldest`, `middle-out` (which needs `summarise`), `dense`. What was done is
+        in the notes of the answer, and in the report of the next request.
+        """
+        request = msgspec.structs.replace(self._request, messages=self._history.supplied()[0])
+        made = compress(
+            # Reasoning is bound to what stands before it now, not to what will.
+            remembering(request),
+            strategy,
+            budget,
+            count=count or self._estimate,
+            summarise=summarise,
+            elsewhere=request.continues is not None,
+        )
+        if made.notes:
+            self._history.reduce(made.messages)
+            self._compressed += made.notes
+            self._weighed = 0, 0.0
+        return made
 
     def _settle_what_was_sent(self) -> None:
         """What the last request said is what the model was told, also where it said that a result was missing."""
@@ -316,6 +359,9 @@ class Conversation:
         for call_id, entry in self._history.doubted.items():
             for response in entry.evidence:
                 noted.add("dedupe", f"another result, {state_of(response)}: kept as evidence", call_id=call_id)
+        for note in self._compressed:
+            noted.add("compressed", str(note), call_id=note.calls[0] if len(note.calls) == 1 else None)
+        self._compressed = []
         return noted
 
     def _grown(self, aim: _Target) -> Increments | None:
@@ -340,7 +386,9 @@ class Conversation:
         """The stored form, ledger included."""
         history = self._history
         request = msgspec.structs.replace(self._request, messages=history.messages)
-        return dumps(request, turns=history.turns, ledger=[dumped(entry) for entry in history.ledger.values()])
+        more = {"tokens": msgspec.to_builtins(self._estimate)} if self._estimate.learned else {}
+        ledger = [dumped(entry) for entry in history.ledger.values()]
+        return dumps(request, turns=history.turns, ledger=ledger, **more)
 
     @classmethod
     def load(cls, data: bytes) -> Conversation:
@@ -349,6 +397,7 @@ class Conversation:
         made = cls._from_request(request, request.messages, turns=int(envelope.get("turns", 0)))
         stored = enumerate(envelope.get("ledger", ()))
         made._history.restore(_loaded(entry, f"ledger[{position}]") for position, entry in stored)
+        made._estimate = msgspec.convert(envelope.get("tokens", {}), learnt(Estimate))
         return made
 
 
@@ -369,6 +418,7 @@ def _loaded(entry: Mapping[str, Any], path: str) -> Interaction:
         completion=block(entry.get("completion"), "completion"),
         evidence=[block(item, "evidence") for item in entry.get("evidence", ())],
         seen=bool(entry.get("seen", False)),
+        original=block(entry.get("original"), "original"),
     )
 
 

@@ -13,7 +13,7 @@ from segue.errors import InputError
 NATIVE = Native("anthropic", {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}})
 WHOLE = Request(
     messages=(
-        Message("system", (Text("be kind"),)),
+        Message("system", (Text("be kind"),), pinned=True),
         Message("human", (Text("hi", native=NATIVE), Media("image", "image/png", data="aGk="), Code("1+1", "python"))),
         Message(
             "ai",

@@ -227,6 +227,8 @@ class Message(Struct, frozen=True, gc=False):
     """Whether this is the marked beginning of an answer that is asked for."""
     native: Native | None = None
     extra: Mapping[str, Any] | None = None
+    pinned: bool = False
+    """Whether no compression may touch it."""
 
     def holding(self, blocks: tuple[Block, ...], *, speaker: Speaker | None = None) -> Message:
         """This message with other blocks; its fragment no longer speaks for them."""

@@ -31,13 +31,17 @@ _RANK: dict[State, int] = {"complete": 0, "error": 1, "cancelled": 2, "interrupt
 
 
 class Interaction(msgspec.Struct):
-    """A call and all that came back for it. `completion` is what the model is told; the rest is evidence."""
+    """A call and all that came back for it. `completion` is what the model is told; the rest is evidence.
+
+    `original` is the completion as it came back, where a compression has shortened it since.
+    """
 
     call: ToolCall
     turn_key: str
     completion: ToolResponse | None = None
     evidence: list[ToolResponse] = []
     seen: bool = False
+    original: ToolResponse | None = None
 
     @property
     def state(self) -> State:
@@ -46,7 +50,7 @@ class Interaction(msgspec.Struct):
     def record(self, response: ToolResponse) -> bool:
         """Takes a response in; says whether it is what the model is told from now on."""
         held = self.completion
-        if held is not None and same_content(held, response) and held.is_complete == response.is_complete:
+        if any(_repeats(response, known) for known in (held, self.original)):
             return False
         if state_of(response) == "pending":
             self.evidence.append(response)
@@ -56,8 +60,20 @@ class Interaction(msgspec.Struct):
             return False
         if held is not None:
             self.evidence.append(held)
-        self.completion = response
+        self.completion, self.original = response, None
         return True
+
+    def retell(self, response: ToolResponse) -> None:
+        """From now on the model is told this in place of what it was told: shorter, or again as it came back."""
+        if self.original is not None and same_content(self.original, response):
+            self.original = None
+        elif self.completion is not None and self.original is None and not same_content(self.completion, response):
+            self.original = self.completion
+        self.completion = response
+
+
+def _repeats(response: ToolResponse, known: ToolResponse | None) -> bool:
+    return known is not None and same_content(known, response) and known.is_complete == response.is_complete
 
 
 class History:
@@ -74,6 +90,7 @@ class History:
         self._doubted: dict[str, Interaction] = {}
         self._is_cut = False
         self._pairer = Pairer()
+        self._early: dict[str, ToolResponse] = {}
         self.add(*messages)
 
     @property
@@ -113,7 +130,10 @@ class History:
         for message in messages:
             message = self._pairer.feed(_checked(message))
             for call in calls_of(message):
-                self.ledger[call.id] = self._open[call.id] = Interaction(call, message.turn_key or "")
+                entry = self.ledger[call.id] = self._open[call.id] = Interaction(call, message.turn_key or "")
+                if call.id in self._early:
+                    entry.record(self._early.pop(call.id))
+                    self._sort(entry)
             kept = self._recorded(message)
             if kept is not None:
                 self._messages.append(kept)
@@ -132,8 +152,11 @@ class History:
                 if not told:
                     continue
                 if earlier is not None:
-                    self._replace(earlier, block)
+                    self._replace(block)
                     continue
+            elif isinstance(block, ToolResponse):
+                # An imported result may stand before its call.
+                self._early.setdefault(block.call_id, block)
             blocks.append(block)
         if not blocks and message.blocks:
             return None
@@ -160,11 +183,16 @@ class History:
         if entry.evidence:
             self._doubted[entry.call.id] = entry
 
-    def _replace(self, old: ToolResponse, new: ToolResponse) -> None:
+    def _replace(self, new: ToolResponse) -> None:
+        """Puts a result in the place of the one that was there for the same call."""
+
+        def is_old(block: Block) -> bool:
+            return isinstance(block, ToolResponse) and block.call_id == new.call_id
+
         for position in range(len(self._messages) - 1, -1, -1):
             message = self._messages[position]
-            if any(block is old for block in message.blocks):
-                self._messages[position] = message.holding(tuple(new if b is old else b for b in message.blocks))
+            if any(map(is_old, message.blocks)):
+                self._messages[position] = message.holding(tuple(new if is_old(b) else b for b in message.blocks))
                 self.edits += 1
                 return
 
@@ -206,6 +234,36 @@ class History:
         self._is_cut = True
         wanted = {id(message) for message in keep}
         self._messages = [message for message in self._messages if id(message) in wanted]
+
+    def reduce(self, messages: Sequence[Message]) -> None:
+        """Puts these messages in the place of all there are: what a compression left, or what was there before one.
+
+        The ledger still knows every call. A result that is told otherwise now is told so from here on.
+        """
+        called = {call.id for message in messages for call in calls_of(message)}
+        if unknown := called - self.ledger.keys():
+            raise InputError(f"{min(unknown)} is not a call of this history", path="messages")
+        waiting = {call.id for call in self.pending}
+        lost = [c.id for m in self._messages for c in calls_of(m) if c.id in waiting and c.id not in called]
+        if lost:
+            raise InputError(f"{lost[0]} still waits for its result and can't be left out", path="messages")
+        for message in messages:
+            for response in responses_of(message):
+                if response.call_id in self.ledger:
+                    self.ledger[response.call_id].retell(response)
+        self._messages = list(messages)
+        self.edits += 1
+        self._is_cut = True
+        self._is_cut = bool(self.supplied()[1])
+
+    def pin(self, message: Message) -> Message:
+        """Keeps a message from every compression."""
+        same = [place for place, held in enumerate(self._messages) if held is message]
+        equal = same or [place for place, held in enumerate(self._messages) if held == message]
+        if not equal:
+            raise InputError("this message is not of this history", path="message")
+        pinned = self._messages[equal[0]] = msgspec.structs.replace(self._messages[equal[0]], pinned=True)
+        return pinned
 
 
 def _checked(message: Message) -> Message:

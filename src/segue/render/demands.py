@@ -9,6 +9,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from segue.canonical.texts import REMOVED
+
 __all__ = ["TEXTS", "Demands", "Policy"]
 
 
@@ -167,7 +169,7 @@ class TEXTS:
     cancelled = "[cancelled before it finished]"
     failed = "[failed without a message]"
     error = "[error] {content}"
-    compressed = "[result removed to save space]"
+    compressed = REMOVED
     orphan = "[result of {tool}; its call is no longer part of this conversation]"
     bridge = "[continued]"
     head = "[continued]"

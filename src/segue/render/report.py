@@ -15,6 +15,7 @@ Fault = Literal["canonical", "rendering", "projection"]
 Kind = Literal[
     "adjusted",  # an option was changed
     "argument",  # arguments were wrapped to fit the target
+    "compressed",  # a message was shortened, summarised or dropped to save space
     "dedupe",  # one of several completions was left out
     "dropped",  # content that the target can't have was left out
     "id",  # the provider's own id of a call could not stay
@@ -32,6 +33,7 @@ Kind = Literal[
     "tools",  # tool declarations were changed
 ]
 _FAULTS: dict[Kind, Fault] = {
+    "compressed": "canonical",
     "dedupe": "canonical",
     "orphan": "canonical",
     "supplied": "canonical",

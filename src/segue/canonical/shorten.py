@@ -1,0 +1,85 @@
+"""The strategy `truncate-results`: old payloads shortened, head and tail kept, with a note of what was cut."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, UnsetType
+
+from segue.canonical.blocks import Block, Media, Text, ToolResponse, edited, one_text
+from segue.canonical.jsontext import write_text
+from segue.canonical.sheet import Sheet
+from segue.canonical.texts import CUT, LEFT_OUT, MEDIA_LEFT_OUT, REMOVED, is_mark
+
+__all__ = ["shortened", "truncate_results"]
+
+# How many characters of a result stay, step by step. At the end only the mark is left.
+LEVELS = (4000, 1000, 200, 0)
+# Media go from this step on.
+_NO_MEDIA = 1000
+# A cut that saves less than its own note is none.
+_SLACK = 80
+# The turns that the model is at work on: their results are shortened last, and never to nothing.
+_NEWEST = 2
+
+
+def truncate_results(sheet: Sheet, budget: int) -> str:
+    """Oldest first, each step by step; the newest turns' results when all others are as short as they get."""
+    for group, levels in _groups(sheet):
+        for level in levels:
+            for index, (place, response) in enumerate(group):
+                if sheet.total <= budget:
+                    return ""
+                shorter = shortened(response, level)
+                if sheet.shorten(place, response, shorter):
+                    group[index] = place, shorter
+    return "every result is as short as it gets"
+
+
+def _groups(sheet: Sheet) -> list[tuple[list[tuple[int, ToolResponse]], tuple[int, ...]]]:
+    """Results that are shortened together, and how far: those of all older turns, then the newest turns one by one."""
+    turn_of = {place: unit.places[0] for unit in sheet.units for place in unit.places}
+    turns: dict[int, list[tuple[int, ToolResponse]]] = {}
+    for place, response in sheet.responses():
+        turns.setdefault(turn_of[place], []).append((place, response))
+    ordered = [turns[turn] for turn in sorted(turns)]
+    older = [result for turn in ordered[:-_NEWEST] for result in turn]
+    return [(older, LEVELS), *((turn, LEVELS[:-1]) for turn in ordered[-_NEWEST:])]
+
+
+def shortened(response: ToolResponse, allowance: int) -> ToolResponse:
+    """The result with no more than this many characters; itself where that saves nothing."""
+    content = response.content or ()
+    words = one_text(block.text for block in content if isinstance(block, Text))
+    if not words and not isinstance(response.structured, UnsetType):
+        words = write_text(response.structured)
+    others = tuple(block for block in content if not isinstance(block, Text))
+    if is_mark(words) and not others:
+        return response
+    if not allowance:
+        spare = others or len(words) > len(REMOVED)
+        return edited(response, content=(Text(REMOVED),), structured=UNSET) if spare else response
+    kept = tuple(_without_media(block) for block in others) if allowance <= _NO_MEDIA else others
+    said = cut(words, allowance)
+    if said == words and kept == others:
+        return response
+    return edited(response, content=(Text(said), *kept) if said else kept, structured=UNSET)
+
+
+def _without_media(block: Block) -> Block:
+    return Text(MEDIA_LEFT_OUT.format(kind=block.kind)) if isinstance(block, Media) else block
+
+
+def cut(text: str, allowance: int) -> str:
+    """The head and the tail of a text, and between them how much is missing. One that was cut before is cut further."""
+    found = CUT.search(text)
+    head, tail = (text[: found.start()], text[found.end() :]) if found is not None else (text, "")
+    missing = int(found[1].replace(",", "")) if found is not None else 0
+    surplus = len(head) + len(tail) - allowance
+    if surplus <= (0 if found is not None else _SLACK):
+        return text
+    at_front = allowance * 2 // 3
+    if found is None:
+        head, tail = text[:at_front], text[len(text) - (allowance - at_front) :]
+    else:
+        head, tail = head[:at_front], tail[max(0, len(tail) - (allowance - at_front)) :]
+        surplus = len(text) - len(found[0]) - len(head) - len(tail)
+    return head + LEFT_OUT.format(count=missing + surplus) + tail

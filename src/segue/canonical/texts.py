@@ -1,0 +1,35 @@
+"""The fixed words that a compression leaves where something was: told the same way by every layer."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = [
+    "CUT",
+    "LEFT_OUT",
+    "MEDIA_LEFT_OUT",
+    "REMOVED",
+    "REPEATED",
+    "STALE",
+    "SUMMARY",
+    "SUMMED",
+    "SUPERSEDED",
+    "is_mark",
+]
+
+REMOVED = "[result removed to save space]"
+LEFT_OUT = "\n[… {count:,} characters left out …]\n"
+MEDIA_LEFT_OUT = "[{kind} left out]"
+SUMMARY = "[summary of {count} earlier messages] {text}"
+REPEATED = "[repeated: the same result of {call} is further on]"
+SUPERSEDED = "[superseded: a newer result of {call} is further on]"
+STALE = "[stale: {path} was changed since; a newer result of {call} is further on]"
+
+CUT = re.compile(r"\n\[… ([\d,]+) characters left out …\]\n")
+SUMMED = re.compile(r"\[summary of (\d+) earlier messages\] ")
+_MARK = re.compile(r"\[(?:repeated|superseded|stale): .+ further on\]|" + re.escape(REMOVED))
+
+
+def is_mark(text: str) -> bool:
+    """Whether this is all that a compression left of a result."""
+    return _MARK.fullmatch(text) is not None

@@ -1,0 +1,184 @@
+"""`Conversation.compress`: what a caller sees of it, on the wire, in the report and after a reload."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import segue
+from segue.canonical.blocks import Message, Text, ToolCall, ToolResponse
+from segue.canonical.compress import STRATEGIES, compress
+
+TOOLS = [{"name": "read", "input_schema": {"type": "object"}}]
+LONG = "word " * 3000
+
+
+def claude(*content: dict[str, Any], tokens: int = 0, model: str = "claude-sonnet-4-5") -> dict[str, Any]:
+    usage = {"input_tokens": tokens, "output_tokens": 1}
+    return {"type": "message", "role": "assistant", "model": model, "content": list(content), "usage": usage}
+
+
+def use(number: int) -> dict[str, Any]:
+    return {"type": "tool_use", "id": f"toolu_{number}", "name": "read", "input": {"path": f"{number}.txt"}}
+
+
+def agent(turns: int) -> segue.Conversation:
+    """An agent that reads one long file a turn."""
+    chat = segue.Conversation(tools=TOOLS)
+    chat.add_user("read them all")
+    for number in range(turns):
+        (call,) = chat.add_reply(claude(use(number)), source="anthropic").calls
+        chat.add_result(call, f"{number}: {LONG}")
+    return chat
+
+
+def contents(chat: segue.Conversation) -> list[str]:
+    body = chat.render("openai-chat").body
+    assert segue.check(body, "openai-chat")
+    return [message["content"] for message in body["messages"] if message["role"] == "tool"]
+
+
+def test_the_report_of_the_next_request_tells_what_was_done():
+    chat = agent(4)
+    made = chat.compress("truncate-results", 10_000)
+    assert made.reached
+    assert made.tokens <= 10_000 < made.before
+    findings = chat.render("anthropic").report.of("compressed")
+    assert [finding.message for finding in findings] == [str(note) for note in made.notes]
+    assert findings[0].message.startswith("message 2 was shortened: 3,")
+    assert findings[0].call_id == chat.messages[1].blocks[0].id  # pyright: ignore[reportAttributeAccessIssue]
+    assert {finding.fault for finding in findings} == {"canonical"}
+    assert chat.render("anthropic").report.of("compressed") == []
+
+
+def test_what_was_shortened_stays_so_whatever_comes():
+    chat = agent(4)
+    assert chat.compress("truncate-results", 2_000).reached
+    short = contents(chat)
+    assert max(map(len, short)) < 5_000
+    for message in chat.messages:
+        for block in message.blocks:
+            if isinstance(block, ToolCall):
+                number = block.arguments["path"].partition(".")[0]
+                chat.add_result(block, f"{number}: {LONG}")
+    assert contents(chat) == short
+    loaded = segue.Conversation.load(chat.dump())
+    assert contents(loaded) == short
+    loaded.add_result(loaded.messages[1].blocks[0].id, f"0: {LONG}")  # pyright: ignore[reportAttributeAccessIssue]
+    assert contents(loaded) == short
+
+
+def test_dropped_turns_do_not_come_back():
+    chat = agent(4)
+    first = chat.messages[1].blocks[0]
+    chat.compress("drop-oldest", 9_000)
+    assert [text[0] for text in contents(chat)] == ["2", "3"]
+    assert isinstance(first, ToolCall)
+    chat.add_result(first, "late")
+    assert [text[0] for text in contents(chat)] == ["2", "3"]
+    assert first.id in {entry.call.id for entry in chat._history.ledger.values()}
+    # The counter never goes back.
+    chat.add_reply(claude(use(9)), source="anthropic")
+    assert chat.messages[-1].turn_key == "turn-5"
+
+
+def test_a_pinned_message_stays_as_it_is():
+    chat = agent(3)
+    pinned = chat.pin(chat.messages[2])
+    assert pinned.pinned
+    assert chat.messages[2] is pinned
+    chat.compress("truncate-results", 0)
+    chat.compress("drop-oldest", 0)
+    assert pinned in chat.messages
+    loaded = segue.Conversation.load(chat.dump())
+    assert loaded.messages == chat.messages
+    assert loaded.pin(pinned) == pinned
+    with pytest.raises(segue.InputError, match="not of this history"):
+        chat.pin(Message("human", (Text("who?"),)))
+
+
+def test_an_exact_counter_takes_the_place_of_the_estimate():
+    chat = agent(3)
+    made = chat.compress("drop-oldest", 5, count=lambda _: 1)
+    assert (made.before, made.tokens, len(chat.messages)) == (7, 5, 5)
+
+
+def test_usage_that_providers_report_draws_the_estimate():
+    def told(tokens: int) -> int:
+        chat = segue.Conversation()
+        chat.add_user(LONG)
+        chat.add_reply(claude({"type": "text", "text": "ok"}, tokens=tokens), source="anthropic")
+        loaded = segue.Conversation.load(chat.dump())
+        assert loaded.compress("dense", 10**9).before == chat.compress("dense", 10**9).before
+        return chat.compress("dense", 10**9).before
+
+    assert 3700 < told(0) < 3800
+    assert told(3000) < told(3754) < told(6000)
+    assert told(3754) == pytest.approx(told(0), rel=0.01)
+    assert told(10**7) == pytest.approx(2 * told(0), rel=0.01)
+
+
+def test_reasoning_that_is_bound_to_what_went_is_not_sent():
+    model = "claude-opus-5-1"
+    chat = segue.Conversation(tools=TOOLS)
+    for number in range(3):
+        chat.add_user(f"go {number} {LONG}")
+        chat.render("anthropic", model=model)
+        thinking = {"type": "thinking", "thinking": f"hm {number}", "signature": "c2ln"}
+        chat.add_reply(claude(thinking, {"type": "text", "text": "ok"}, model=model), source="anthropic")
+    chat.add_user("and?")
+    assert chat.render("anthropic", model=model).data.count(b"c2ln") == 3
+    chat.compress("drop-oldest", 9_000)
+    after = chat.render("anthropic", model=model)
+    assert b"c2ln" not in after.data
+    assert segue.check(after.body, "anthropic")
+
+
+def test_a_failed_summary_changes_nothing():
+    chat = agent(4)
+    before = chat.messages
+
+    def fails(_: object) -> str:
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        chat.compress("middle-out", 100, summarise=fails)
+    assert chat.messages == before
+    assert chat.render("anthropic").report.of("compressed") == []
+
+
+def history(turns: int) -> list[Message]:
+    return [
+        message
+        for i in range(turns)
+        for message in (
+            Message("human", (Text("go"),)),
+            Message("ai", (ToolCall("read", {"path": f"{i % 7}"}, f"c{i}"),)),
+            Message("tool", (ToolResponse(f"c{i}", content=(Text(str(i) * 2000),)),)),
+        )
+    ]
+
+
+def work(turns: int, strategy: str) -> int:
+    messages, count = history(turns), 0
+
+    def line(_frame: FrameType, event: str, _argument: object) -> Any:
+        nonlocal count
+        count += event == "line"
+        return line
+
+    before = sys.gettrace()
+    sys.settrace(line)
+    try:
+        compress(messages, strategy, 0, count=lambda m: len(str(m.blocks)), summarise=lambda _: "s")
+    finally:
+        sys.settrace(before)
+    return count
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_work_grows_with_the_length(strategy: str):
+    assert work(400, strategy) < 4.6 * work(100, strategy)
