@@ -36,8 +36,11 @@ def replies(draw: st.DrawFn) -> Reply:
         blocks.append(Thinking("hm", draw(st.sampled_from([None, "c2ln"])), origin=origin))
     if draw(st.booleans()):
         blocks.append(Text(draw(texts)))
-    for _ in range(draw(st.integers(0, 3))):
-        blocks.append(ToolCall(draw(names), {"n": 1}, origin=Origin(provider, raw_id=draw(ids) or None)))
+    made = [
+        ToolCall(draw(names), {"n": 1}, origin=Origin(provider, raw_id=draw(ids) or None))
+        for _ in range(draw(st.integers(0, 3)))
+    ]
+    blocks += made
     return Reply(tuple(blocks or [Text("well")]))
 
 
