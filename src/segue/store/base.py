@@ -17,11 +17,10 @@ from typing import Self
 
 from msgspec import Struct
 
-
 from segue.store.events import Event
 from segue.store.words import Shown
 
-__all__ = ["Hit", "HistoryStore", "Lease", "Record", "Summary", "iso"]
+__all__ = ["HistoryStore", "Hit", "Lease", "Record", "Summary", "iso"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -249,10 +249,10 @@ def decode_event(data: bytes | str) -> Event:
         stored = _decoder.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"not a stored event: {error}") from None
-    if not isinstance(stored, dict) or not isinstance(stored.get("type"), str):
+    fields = cast("dict[str, Any]", stored) if isinstance(stored, dict) else {}
+    kind = fields.pop("type", None)
+    if not isinstance(kind, str):
         raise InputError("not a stored event: an object with a `type` was expected")
-    fields = cast("dict[str, Any]", stored)
-    kind = fields.pop("type")
     if kind not in _KINDS:
         return Unknown(kind, fields)
     made = _KINDS[kind]

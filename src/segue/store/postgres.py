@@ -7,9 +7,8 @@ the server's, so that the machines that share it agree.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-
 
 import psycopg
 
@@ -60,14 +59,14 @@ class PostgresStore(SqlStore):
         return self._where
 
     @contextmanager
-    def _reading(self) -> Iterator[Session]:
+    def _reading(self) -> Generator[Session]:
         if self._pool.closed:
             raise StoreError(f"{self.where} was closed")
         with explaining(self.where), self._pool.connection() as connection:
             yield _Connection(connection, self._schema)
 
     @contextmanager
-    def _writing(self) -> Iterator[Session]:
+    def _writing(self) -> Generator[Session]:
         if self._pool.closed:
             raise StoreError(f"{self.where} was closed")
         with explaining(self.where), self._pool.connection() as connection, connection.transaction():
@@ -127,5 +126,3 @@ def _placed(words: str) -> str:
     for place, word in enumerate(words.split(" "), 1):
         places.setdefault(word, []).append(place)
     return " ".join(f"'{word}':{','.join(map(str, at))}" for word, at in places.items())
-
-

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, LiteralString, TypeAlias, cast
@@ -66,7 +66,7 @@ def explained(error: Exception, where: str) -> StoreError:
 
 
 @contextmanager
-def explaining(where: str) -> Iterator[None]:
+def explaining(where: str) -> Generator[None]:
     try:
         yield
     except (psycopg.Error, psycopg_pool.PoolTimeout, psycopg_pool.PoolClosed) as error:
@@ -98,7 +98,9 @@ def _parts(url: str) -> dict[str, Any]:
     try:
         return dict(conninfo_to_dict(url))
     except psycopg.Error:
-        raise InputError("this is not the address of a PostgreSQL server: postgresql://host/database", path="store") from None
+        raise InputError(
+            "this is not the address of a PostgreSQL server: postgresql://host/database", path="store"
+        ) from None
 
 
 def settle(timeout: float) -> Callable[[Connection], None]:

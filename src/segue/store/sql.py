@@ -17,7 +17,7 @@ from typing import ClassVar, Protocol
 import msgspec
 
 from segue.errors import ConflictError, InputError, LeaseError, StoreError, text_argument
-from segue.store.base import Hit, HistoryStore, Lease, Record, Summary, iso
+from segue.store.base import HistoryStore, Hit, Lease, Record, Summary, iso
 from segue.store.events import Event, Forked, Titled
 from segue.store.ids import checked_id, new_id
 from segue.store.rows import Prepared, Row, damaged, prepare, record_of, storable, summary_after
@@ -75,7 +75,7 @@ class SqlStore(HistoryStore):
     def _matches(self, session: Session, query: Query, limit: int) -> list[int]:
         """The ids of the events that match, the highest first."""
 
-    def _after_delete(self) -> None:  # noqa: B027
+    def _after_delete(self) -> None:
         """What an engine does to leave no trace of what was deleted."""
 
     # ------------------------------------------------------------------------------------------------------- writing
@@ -116,9 +116,7 @@ class SqlStore(HistoryStore):
                 self._write(session, number, summary, prepared, self._now(session))
         return expected_seq + len(prepared)
 
-    def _write(
-        self, session: Session, number: int, summary: Summary, prepared: Sequence[Prepared], now: int
-    ) -> None:
+    def _write(self, session: Session, number: int, summary: Summary, prepared: Sequence[Prepared], now: int) -> None:
         at = max(now, summary.updated)
         ids = self._event_ids(session, len(prepared))
         session.many(
@@ -129,9 +127,7 @@ class SqlStore(HistoryStore):
             ],
         )
         parts = [
-            (id, part, words)
-            for id, item in zip(ids, prepared, strict=True)
-            for part, words in enumerate(item.parts)
+            (id, part, words) for id, item in zip(ids, prepared, strict=True) for part, words in enumerate(item.parts)
         ]
         if parts:
             self._index(session, parts)
@@ -270,11 +266,15 @@ class SqlStore(HistoryStore):
         with self._reading() as session:
             ids = self._matches(session, query, limit)
             places = ", ".join("?" * len(ids))
-            rows = session.run(
-                "SELECT c.id, c.title, e.seq, e.at, e.crc, e.data, e.id FROM @events e "
-                f"JOIN @conversations c ON c.number = e.conversation WHERE e.id IN ({places})",
-                *ids,
-            ) if ids else []
+            rows = (
+                session.run(
+                    "SELECT c.id, c.title, e.seq, e.at, e.crc, e.data, e.id FROM @events e "
+                    f"JOIN @conversations c ON c.number = e.conversation WHERE e.id IN ({places})",
+                    *ids,
+                )
+                if ids
+                else []
+            )
         for name, title, *event, id in rows:
             record = record_of(name, tuple(event))
             hits[id] = Hit(name, title, record.seq, record.at, show(text_of_event(record.event), query))

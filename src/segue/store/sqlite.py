@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import cast
@@ -57,9 +57,7 @@ class _Connection:
 class SqliteStore(SqlStore):
     """Conversations in one file. `clock` gives microseconds since 1970; `timeout` is how long to wait for a writer."""
 
-    def __init__(
-        self, path: str | Path, *, clock: Callable[[], int] = _machine_clock, timeout: float = 10.0
-    ) -> None:
+    def __init__(self, path: str | Path, *, clock: Callable[[], int] = _machine_clock, timeout: float = 10.0) -> None:
         self.path = Path(path).expanduser().resolve()
         self._clock = clock
         self._timeout = timeout
@@ -123,14 +121,14 @@ class SqliteStore(SqlStore):
         return found.st_dev, found.st_ino
 
     @contextmanager
-    def _reading(self) -> Iterator[Session]:
+    def _reading(self) -> Generator[Session]:
         with self._lock, explaining(self.where):
             if self._connection is None:
                 raise StoreError(f"{self.where} was closed")
             yield _Connection(self._connection)
 
     @contextmanager
-    def _writing(self) -> Iterator[Session]:
+    def _writing(self) -> Generator[Session]:
         with self._reading() as session:
             if self._found_inode() != self._inode:
                 raise StoreError(f"{self.where} was removed or replaced while it was in use", cause="failed")
@@ -159,7 +157,8 @@ class SqliteStore(SqlStore):
         )
         session.run(
             "INSERT INTO @search (rowid, words) SELECT (? + e.seq) * ? + s.rowid % ?, s.words FROM @events e "
-            "JOIN @search s ON s.rowid >= e.id * ? AND s.rowid < (e.id + 1) * ? WHERE e.conversation = ? AND e.seq <= ?",
+            "JOIN @search s ON s.rowid >= e.id * ? AND s.rowid < (e.id + 1) * ? "
+            "WHERE e.conversation = ? AND e.seq <= ?",
             *(first, PARTS, PARTS, PARTS, PARTS, number, seq),
         )
 
@@ -193,7 +192,7 @@ class SqliteStore(SqlStore):
 
 
 @contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+def _transaction(connection: sqlite3.Connection) -> Generator[None]:
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

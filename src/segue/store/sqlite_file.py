@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def explained(error: sqlite3.Error | OSError, where: str) -> StoreError:
 
 
 @contextmanager
-def explaining(where: str) -> Iterator[None]:
+def explaining(where: str) -> Generator[None]:
     try:
         yield
     except (sqlite3.Error, OSError) as error:
@@ -101,7 +101,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def examine(path: Path, timeout: float) -> None:
-    """Refuses a file that is not a store, is damaged, or is of a newer version. A young store may have no tables yet."""
+    """Refuses a file that is not a store, is damaged, or of a newer version. A young store may have no tables yet."""
     where = str(path)
     with explaining(where):
         if not os.access(path, os.R_OK):

@@ -29,7 +29,9 @@ _AROUND = 60
 
 # Written without spaces, so each character is a word; those of other scripts go on over the marks that belong to them.
 _SINGLE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_MARKS = "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0e31-\u0e3a"
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0e31-\u0e3a"
+)
 _SOUTHERN = "\u0900-\u0963\u0966-\u0dff\u0e47-\u0e4e\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
 _WORD = re.compile(f"[{_SINGLE}]|(?:(?![{_SINGLE}])[^\\W_])(?:(?![{_SINGLE}])[^\\W_]|[{_MARKS}{_SOUTHERN}])*")
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9]+")
@@ -97,7 +99,7 @@ def _folded(word: str) -> str:
         return word[:LONGEST].lower()
     taken_apart = unicodedata.normalize("NFKD", word[:LONGEST].casefold())
     bare = "".join(char for char in taken_apart if unicodedata.category(char) != "Mn")
-    # NFKD may bring signs that part words (½ is 1⁄2); the engines are to see one word.
+    # NFKD may bring signs that part words (½ is 1, a stroke and 2); the engines are to see one word.
     return "".join(filter(str.isalnum, bare))[:LONGEST]
 
 
