@@ -87,7 +87,7 @@ def _server(programs: Path, folder: Path, who: dict[str, Any]) -> Generator[str]
         shell.wait(_PATIENCE)
 
 
-def _wait(url: str, shell: subprocess.Popen[bytes], log: Path) -> None:
+def _wait(url: str, shell: subprocess.Popen[Any], log: Path) -> None:
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:

@@ -83,13 +83,14 @@ FOUND: dict[str, list[int]] = {
 }
 
 # Each means the same as the words that are in it, whatever an engine makes of such signs.
-SIGNS: dict[str, list[int]] = {
-    **dict.fromkeys(['"sunny', "sunny'", "sunny*", "(sunny", "sunny:*", "^sunny", "-sunny", "+sunny", "%sunny_"], [5]),
-    **dict.fromkeys(["sunny & | !", "sunny \\", "sunny\x00", "{sunny} : clouds", "sunny <-> clouds"], [5]),
-    **dict.fromkeys(["\ud800 sunny", "sunny ''':*", "sun\u200b", "?sunny%s", "@ sunny"], [5]),
-    **dict.fromkeys(["sunny AND", "OR sunny", "NOT sunny", "sunny NEAR(clouds)", "words:sunny", "sunny; DROP x"], []),
-    **dict.fromkeys(['"', "'", "*", "%", "\\", "\x00", "\ud800"], []),
-}
+SUNNY = (
+    *('"sunny', "sunny'", "sunny*", "(sunny", "sunny:*", "^sunny", "-sunny", "+sunny", "%sunny_", "?sunny%", "@ sunny"),
+    *("sunny & | !", "sunny \\", "sunny\x00", "{sunny} : clouds", "sunny <-> clouds", "\ud800 sunny", "sunny ''':*"),
+)
+NOTHING = (
+    *("sunny AND", "OR sunny", "NOT sunny", "sunny NEAR(clouds)", "words:sunny", "sunny; DROP TABLE events"),
+    *('"', "'", "*", "%", "\\", "\x00", "\ud800", "@@", "?"),
+)
 
 
 def test_words_find_events(talk: SqlStore) -> None:
@@ -97,7 +98,8 @@ def test_words_find_events(talk: SqlStore) -> None:
 
 
 def test_signs_and_operators_are_only_signs(talk: SqlStore) -> None:
-    assert {words: [hit.seq for hit in talk.search(words)] for words in SIGNS} == SIGNS
+    assert [words for words in SUNNY if [hit.seq for hit in talk.search(words)] != [5]] == []
+    assert [words for words in NOTHING if talk.search(words)] == []
 
 
 @given(words=st.text(max_size=30))

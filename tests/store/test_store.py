@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from segue.errors import ConflictError, InputError, LeaseError, StoreError
 from segue.store.base import Summary, iso
 from segue.store.events import Event, Forked, Said, Sent, Switched, Titled
+from segue.store.rows import crc_of
 from segue.store.sql import Session, SqlStore
 
 from .conftest import Engine
@@ -76,9 +77,10 @@ def test_an_append_is_whole_or_not_at_all(store: SqlStore) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("lightning")
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(RuntimeError):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store, "_index", broken)
-        store.append(conversation, 0, [human("good")])
+        with pytest.raises(RuntimeError):
+            store.append(conversation, 0, [human("good")])
     assert events_of(store, conversation) == []
     assert store.append(conversation, 0, [human("better")]) == 1
 
@@ -304,7 +306,7 @@ def test_forks_of_forks_and_of_nothing(store: SqlStore) -> None:
     assert events_of(store, nothing) == [Forked(origin, 0)]
     assert store.get(nothing).opening is None
     again = store.fork(store.fork(origin, 1), 2)
-    assert [event.origin for event in events_of(store, again) if isinstance(event, Forked)][0] == origin
+    assert [event.seq for event in events_of(store, again) if isinstance(event, Forked)] == [1, 2]
     for seq in (-1, 2):
         with pytest.raises(InputError):
             store.fork(origin, seq)
@@ -401,7 +403,7 @@ def test_a_lease_needs_an_owner_and_a_time(store: SqlStore) -> None:
 
 
 @contextmanager
-def watched(store: SqlStore, log: list[tuple[str, tuple[object, ...], int]]) -> Iterator[None]:
+def watched(store: SqlStore, log: list[tuple[str, tuple[object, ...], int]]) -> Generator[None]:
     """Notes each statement, its values, and how many rows came back."""
     reading = store._reading
 
@@ -418,7 +420,7 @@ def watched(store: SqlStore, log: list[tuple[str, tuple[object, ...], int]]) -> 
             self.session.many(sql, rows)
 
     @contextmanager
-    def noting() -> Iterator[Session]:
+    def noting() -> Generator[Session]:
         with reading() as session:
             yield Watched(session)
 
@@ -470,6 +472,9 @@ def test_of_a_hundred_thousand_messages_only_those_shown_are_read(engine: Engine
         )
         session.run(f"INSERT INTO @events (id, conversation, seq, at, kind, crc, data) {numbers}")
         session.run("UPDATE @conversations SET seq = 100000, messages = 100000")
+        [(at, kind, data)] = session.run("SELECT at, kind, data FROM @events WHERE seq = 1")
+        read = [*range(50_001, 50_021), *range(99_991, 100_001)]
+        session.many("UPDATE @events SET crc = ? WHERE id = ?", [(crc_of(seq, at, kind, data), -seq) for seq in read])
     if engine.kind == "postgres":
         with store._writing() as session:
             session.run("ANALYZE @events")

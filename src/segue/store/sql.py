@@ -20,7 +20,7 @@ from segue.errors import ConflictError, InputError, LeaseError, StoreError, text
 from segue.store.base import HistoryStore, Hit, Lease, Record, Summary, iso
 from segue.store.events import Event, Forked, Titled
 from segue.store.ids import checked_id, new_id
-from segue.store.rows import Prepared, Row, damaged, prepare, record_of, storable, summary_after
+from segue.store.rows import ROW, Prepared, Row, crc_of, damaged, prepare, record_of, storable, summary_after
 from segue.store.words import query_of, show, text_of_event
 
 __all__ = ["Query", "Session", "SqlStore"]
@@ -29,7 +29,6 @@ Query = list[tuple[str, ...]]
 
 _PAGE = 200
 _COLUMNS = "number, id, title, created, updated, seq, messages, model, opening"
-_SHOWN_CANDIDATES = 5
 
 
 class Session(Protocol):
@@ -122,8 +121,8 @@ class SqlStore(HistoryStore):
         session.many(
             "INSERT INTO @events (id, conversation, seq, at, kind, crc, data) VALUES (?, ?, ?, ?, ?, ?, ?)",
             [
-                (id, number, summary.seq + place, at, item.kind, item.crc, item.data)
-                for place, (id, item) in enumerate(zip(ids, prepared, strict=True), 1)
+                (id, number, seq, at, item.kind, crc_of(seq, at, item.kind, item.data), item.data)
+                for seq, (id, item) in enumerate(zip(ids, prepared, strict=True), summary.seq + 1)
             ],
         )
         parts = [
@@ -154,32 +153,42 @@ class SqlStore(HistoryStore):
             now = self._now(session)
             fork, summary = self._made(session, None, now)
             self._copy(session, number, fork, seq)
-            copied = self._as_of(session, number, msgspec.structs.replace(summary, seq=seq))
+            copied = self._as_of(session, number, origin, msgspec.structs.replace(summary, seq=seq))
             self._write(session, fork, copied, [prepare(Forked(origin.id, seq))], now)
         return summary.id
 
-    def _as_of(self, session: Session, number: int, summary: Summary) -> Summary:
-        """The summary as it was at its own `seq`."""
-
-        def events(kinds: str, order: str, limit: int) -> list[Event]:
-            rows = session.run(
-                f"SELECT seq, at, crc, data FROM @events WHERE conversation = ? AND seq <= ? AND kind IN ({kinds}) "
-                f"ORDER BY seq {order} LIMIT ?",
-                *(number, summary.seq, limit),
-            )
-            return [record_of(summary.id, row).event for row in rows]
-
+    def _as_of(self, session: Session, number: int, origin: Summary, fork: Summary) -> Summary:
+        """The fork's summary, with what the origin's was at that number."""
         [(messages,)] = session.run(
             "SELECT count(*) FROM @events WHERE conversation = ? AND seq <= ? "
             "AND kind IN ('said', 'completed', 'cancelled')",
-            *(number, summary.seq),
+            *(number, fork.seq),
         )
-        told = [
-            *events("'said'", "ASC", _SHOWN_CANDIDATES),
-            *events("'titled'", "DESC", 1),
-            *events("'sent', 'switched'", "DESC", 1),
-        ]
-        return msgspec.structs.replace(summary_after(summary, told), seq=summary.seq, messages=messages)
+        told = [next(self._told(session, number, fork.seq, "'titled'", "DESC"), None)]
+        # Once there is one there always is one, so whoever has none now never had.
+        if origin.model is not None:
+            events = self._told(session, number, fork.seq, "'sent', 'switched'", "DESC")
+            told.append(next((event for event in events if summary_after(fork, [event]).model), None))
+        if origin.opening is not None:
+            events = self._told(session, number, fork.seq, "'said'", "ASC")
+            told.append(next((event for event in events if summary_after(fork, [event]).opening), None))
+        known = summary_after(fork, [event for event in told if event is not None])
+        return msgspec.structs.replace(known, seq=fork.seq, messages=messages)
+
+    def _told(self, session: Session, number: int, seq: int, kinds: str, order: str) -> Iterator[Event]:
+        """The events of these kinds up to `seq`, read as they are asked for."""
+        low, high = 0, seq + 1
+        while True:
+            rows = session.run(
+                f"SELECT {ROW} FROM @events WHERE conversation = ? AND seq > ? AND seq < ? AND kind IN ({kinds}) "
+                f"ORDER BY seq {order} LIMIT ?",
+                *(number, low, high, _PAGE),
+            )
+            if not rows:
+                return
+            for row in rows:
+                yield record_of(str(number), row).event
+            low, high = (rows[-1][0], high) if order == "ASC" else (low, rows[-1][0])
 
     def delete(self, *conversations: str) -> None:
         with self._writing() as session:
@@ -204,8 +213,7 @@ class SqlStore(HistoryStore):
         while after < last:
             with self._reading() as session:
                 rows = session.run(
-                    "SELECT seq, at, crc, data FROM @events WHERE conversation = ? AND seq > ? AND seq <= ? "
-                    "ORDER BY seq LIMIT ?",
+                    f"SELECT {ROW} FROM @events WHERE conversation = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
                     *(number, after, last, _PAGE),
                 )
                 if not rows:
@@ -222,7 +230,7 @@ class SqlStore(HistoryStore):
         with self._reading() as session:
             number, summary = self._row(session, conversation)
             rows = session.run(
-                "SELECT seq, at, crc, data FROM @events WHERE conversation = ? AND seq > ? AND seq <= ? ORDER BY seq",
+                f"SELECT {ROW} FROM @events WHERE conversation = ? AND seq > ? AND seq <= ? ORDER BY seq",
                 *(number, max(0, summary.seq - max(0, count)), summary.seq),
             )
         return [record_of(summary.id, row) for row in rows]
@@ -268,7 +276,7 @@ class SqlStore(HistoryStore):
             places = ", ".join("?" * len(ids))
             rows = (
                 session.run(
-                    "SELECT c.id, c.title, e.seq, e.at, e.crc, e.data, e.id FROM @events e "
+                    "SELECT c.id, c.title, e.seq, e.at, e.kind, e.crc, e.data, e.id FROM @events e "
                     f"JOIN @conversations c ON c.number = e.conversation WHERE e.id IN ({places})",
                     *ids,
                 )

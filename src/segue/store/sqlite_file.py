@@ -24,6 +24,8 @@ APPLICATION_ID = 0x53454755
 _CHECKED_WHOLE = 64 * 1024 * 1024
 """Up to this size a file is checked whole when it is opened: a tenth of a second. Beyond, damage is found when met."""
 
+_ALONE = "mode=ro&immutable=1"
+
 # By the beginning of SQLite's name for the error; the first that fits.
 _CAUSES: tuple[tuple[str, StoreCause, str], ...] = (
     ("SQLITE_FULL", "full", "there is no room left on the disk"),
@@ -38,6 +40,8 @@ _CAUSES: tuple[tuple[str, StoreCause, str], ...] = (
     ("SQLITE_CANTOPEN", "refused", "it can't be opened"),
     ("SQLITE_PERM", "refused", "it can't be opened"),
     ("SQLITE_IOERR", "failed", "the disk reported an error"),
+    # Our statements are right for our tables.
+    ("SQLITE_ERROR", "corrupt", "the tables are not as they were made"),
 )
 
 
@@ -114,28 +118,37 @@ def examine(path: Path, timeout: float) -> None:
             )
         if _beside(path, "-journal").exists():
             return  # Left by a process that was killed while it made the file: SQLite has to take that back first.
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=timeout)) as connection:
-            [version] = connection.execute("PRAGMA user_version").fetchone()
-            missing_steps(version, where)
-            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-            if version and not {"conversations", "events", "leases", "search"} <= tables:
-                raise StoreError(f"{where}: tables are missing, the file is damaged", cause="corrupt")
-            if path.stat().st_size <= _CHECKED_WHOLE:
-                [verdict] = connection.execute("PRAGMA quick_check(1)").fetchone()
-                if verdict != "ok":
-                    raise StoreError(f"{where}: the file is damaged ({verdict})", cause="corrupt")
+        try:
+            # Where nobody has the file open there is no log, and none has to be made in order to look.
+            _check(path, "mode=ro" if _beside(path, "-wal").exists() else _ALONE, timeout)
+        except (sqlite3.DatabaseError, StoreError):
+            if not _beside(path, "-wal").exists():
+                raise
+            _check(path, "mode=ro", timeout)
+
+
+def _check(path: Path, how: str, timeout: float) -> None:
+    with closing(sqlite3.connect(f"{path.as_uri()}?{how}", uri=True, timeout=timeout)) as connection:
+        [version] = connection.execute("PRAGMA user_version").fetchone()
+        missing_steps(version, str(path))
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+        if version and not {"conversations", "events", "leases", "search"} <= tables:
+            raise StoreError(f"{path}: tables are missing, the file is damaged", cause="corrupt")
+        if path.stat().st_size <= _CHECKED_WHOLE:
+            [verdict] = connection.execute("PRAGMA quick_check(1)").fetchone()
+            if verdict != "ok":
+                raise StoreError(f"{path}: the file is damaged ({verdict})", cause="corrupt")
 
 
 def _application_id(path: Path) -> int | None:
     """What the first page says; None where it can't be told without the log beside the file."""
-    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+    with closing(sqlite3.connect(f"{path.as_uri()}?{_ALONE}", uri=True)) as connection:
         try:
             return connection.execute("PRAGMA application_id").fetchone()[0]
         except sqlite3.DatabaseError as error:
             # A process that was killed while it moved pages from the log into the file leaves a file that is too short.
-            if error.sqlite_errorname == "SQLITE_CORRUPT" and any(
-                _beside(path, end).exists() and _beside(path, end).stat().st_size for end in ("-wal", "-journal")
-            ):
+            beside = [_beside(path, end) for end in ("-wal", "-journal")]
+            if error.sqlite_errorname == "SQLITE_CORRUPT" and any(file.exists() for file in beside):
                 return None
             raise
 
