@@ -21,6 +21,7 @@ from segue.canonical.blocks import Message, Text, ToolCall
 from segue.errors import StoreError
 from segue.store.events import Completed, Event, Said, Sent, Switched
 from segue.store.sql import SqlStore
+from segue.store.words import query_of
 
 from .conftest import opened
 
@@ -29,7 +30,7 @@ APPENDS = (2, 1, 1, 2)
 TURN = sum(APPENDS)
 WHOLE = {0, 2, 3, 4}
 """How many events of the last turn there may be: an append is whole."""
-KILLS_A_CONVERSATION = 12
+KILLS_A_CONVERSATION = 8
 KILLS_A_PLACE = 40
 PATIENCE = 60
 
@@ -38,7 +39,7 @@ def event(conversation: str, seq: int) -> Event:
     """What stands at this place."""
     chance = random.Random(f"{conversation} {seq}")
     turn, place = divmod(seq - 1, TURN)
-    words = f"{conversation} {seq} " + "word " * chance.choice((1, 10, 500, 3000))
+    words = f"{conversation} {seq} " + "word " * chance.choice((1, 10, 200, 1500))
     calls = tuple(ToolCall("run", {"turn": turn, "n": n}, id=f"hist_tool_{turn}_{n}") for n in (0, 1))
     match place:
         case 0:
@@ -64,8 +65,9 @@ def check(store: SqlStore, conversation: str, acknowledged: int) -> int:
     summary = store.get(conversation)
     said = sum(not isinstance(record.event, Switched | Sent) for record in records)
     assert (summary.seq, summary.messages) == (len(records), said), f"{conversation}: {summary}"
-    found = {hit.seq for hit in store.search(conversation, 10**6) if hit.conversation == conversation}
-    assert len(found) == said, f"{conversation}: {len(found)} of {said} messages found"
+    with store._reading() as session:
+        found = len(store._matches(session, query_of(conversation), 10**6))
+    assert found == said, f"{conversation}: {found} of {said} messages found"
     return len(records)
 
 
@@ -123,7 +125,7 @@ class Executioner:
     def wait_and_kill(self, child: int, reading: int, *, at_once: bool) -> None:
         """Kills after some acknowledgements, and at a random moment of what comes then."""
         self.read = b""
-        wanted = 0 if at_once else self.chance.randrange(14)
+        wanted = 0 if at_once else self.chance.randrange(12)
         deadline = time.monotonic() + PATIENCE
         while self.read.count(b"\n") < wanted and time.monotonic() < deadline:
             if select.select([reading], [], [], 1)[0] and not self.take(reading):

@@ -146,13 +146,14 @@ def bring_up(url: str, schema: str, where: str) -> None:
 
 
 def _version(connection: Connection, schema: str, where: str) -> int:
-    if connection.execute("SELECT to_regclass(%s)", (f"{schema}.schema_version",)).fetchone() != (None,):
+    # Asked of the catalogue's own tables: the names that a connection remembers may be older than the lock.
+    rows = connection.execute(
+        "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s", (schema,)
+    ).fetchall()
+    if ("schema_version",) in rows:
         row = connection.execute(said("SELECT version FROM @schema_version", schema)).fetchone()
         return int(row[0]) if row else 0
-    others = connection.execute(
-        "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s LIMIT 1", (schema,)
-    ).fetchone()
-    if others:
+    if rows:
         raise StoreError(
             f"the schema {schema!r} of {where} holds another program's tables; nothing was changed", cause="foreign"
         )
