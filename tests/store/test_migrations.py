@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -11,7 +12,6 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
 
 from segue.errors import ConflictError, LeaseError, StoreError
 from segue.store import migrations
@@ -31,7 +31,7 @@ NEXT = Step(
     postgres=("ALTER TABLE @conversations ADD COLUMN note text", "UPDATE @conversations SET note = 'none'"),
 )
 BROKEN = Step("breaks half-way", (*NEXT.sqlite, "CREATE nonsense"), (*NEXT.postgres, "CREATE nonsense"))
-_databases = itertools.count()
+_schemas = itertools.count()
 
 Thaw = Callable[[int], Callable[[], SqlStore]]
 
@@ -47,13 +47,11 @@ def thaw(request: pytest.FixtureRequest, tmp_path: Path) -> Thaw:
 
     def postgres(version: int) -> Callable[[], SqlStore]:
         server = request.getfixturevalue("server")
-        name = f"frozen_{next(_databases)}"
+        schema = f"frozen_{next(_schemas)}"
+        dump = (FROZEN / f"{version}.sql").read_text("utf-8")
         with psycopg.connect(server, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")  # pyright: ignore[reportArgumentType, reportCallIssue]
-        url = make_conninfo(server, dbname=name)
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute((FROZEN / f"{version}.sql").read_bytes())
-        return lambda: PostgresStore(url)
+            connection.execute(re.sub(r"\bsegue\b", schema, dump).encode())
+        return lambda: PostgresStore(server, schema=schema)
 
     return sqlite if request.param == "sqlite" else postgres
 
