@@ -13,6 +13,7 @@ from segue.canonical.blocks import Block, Message, Opaque, Speaker, Text, Thinki
 from segue.canonical.codec import decode_block, dumped, dumps, loads
 from segue.canonical.history import History, Interaction, bound_to
 from segue.canonical.jsontext import plain, read_object, write
+from segue.canonical.learning import learnt
 from segue.canonical.request import Options, Reply, Request, Tool
 from segue.carry import say
 from segue.convert import Body, policy_of
@@ -98,7 +99,7 @@ class Conversation:
                 known = ", ".join(Options.__struct_fields__)
                 raise InputError(f"there is no option {min(unknown)!r}; there are {known}", path="options")
             try:
-                options = msgspec.convert(plain(dict(options)), Options)
+                options = msgspec.convert(plain(dict(options)), learnt(Options))
             except msgspec.ValidationError as error:
                 raise InputError(str(error), path="options") from None
         self._set(options=options)

@@ -10,6 +10,7 @@ import msgspec
 
 from segue.canonical.ids import short_hash
 from segue.canonical.jsontext import read_object, refuse_twice, write
+from segue.canonical.learning import learnt
 from segue.canonical.request import Request
 from segue.carry import Asked, carry
 from segue.errors import InputError, checked_profile, text_argument
@@ -188,7 +189,7 @@ def _with_profile(wire: Wire, profile: str) -> Wire:
 def policy_of(**chosen: str) -> Policy:
     """The policy with these choices; a wrong one is an error that names it."""
     try:
-        return msgspec.convert(chosen, Policy)
+        return msgspec.convert(chosen, learnt(Policy))
     except msgspec.ValidationError as error:
         name = str(error).partition(" - at `$.")[2].rstrip("`")
         values = get_args(get_type_hints(Policy)[name])

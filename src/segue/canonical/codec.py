@@ -14,6 +14,7 @@ from msgspec import Struct
 from segue.canonical import blocks as _blocks
 from segue.canonical.blocks import Block, Message, Native, Opaque, Origin
 from segue.canonical.jsontext import read, write
+from segue.canonical.learning import learnt
 from segue.canonical.request import Options, Reasoning, Reply, Request, ResponseFormat, Tool, ToolChoice, Usage
 from segue.errors import InputError
 
@@ -139,7 +140,7 @@ def _built(kind: type[Struct], stored: object, path: str, *, skip: tuple[str, ..
     if extra and "extra" in names:
         known["extra"] = extra
     try:
-        return msgspec.convert(known, kind) if not _holds_structs(known) else kind(**_tupled(known))
+        return msgspec.convert(known, learnt(kind)) if not _holds_structs(known) else kind(**_tupled(known))
     except (msgspec.ValidationError, TypeError) as error:
         raise InputError(f"not a stored {kind.__name__}: {error}", path=path) from None
 

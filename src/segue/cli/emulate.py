@@ -54,11 +54,19 @@ def command(
     """
     import segue.emulator
 
+    over = threading.Event()
+    failed: list[Exception] = []
+
     def told(record: Recorded) -> None:
-        if as_json:
-            streams.write(_as_json(record), b"\n")
-        else:
-            streams.say(_line(record))
+        """On the emulator's thread: what can't be written ends the command, on its own."""
+        try:
+            if as_json:
+                streams.write(_as_json(record), b"\n")
+            else:
+                streams.say(_line(record))
+        except (OSError, click.ClickException) as error:
+            failed.append(error)
+            over.set()
 
     emulator = segue.emulator.start(
         api,
@@ -74,7 +82,8 @@ def command(
     )
     with emulator:
         streams.write(_opening_json(emulator) if as_json else _opening(emulator), b"\n" if as_json else "\n")
-        threading.Event().wait()
+        over.wait()
+    raise failed[0]
 
 
 def _opening(emulator: Emulator) -> str:

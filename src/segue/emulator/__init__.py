@@ -1,11 +1,30 @@
 """Strict providers on loopback: they take what the real one takes, refuse what it refuses, and use tools.
 
 One process may hold any number of them. The same seed and the same requests give the same replies, ids included.
+The names here are loaded when they are first used, so that to name the pytest plugin costs next to nothing.
 """
 
 from __future__ import annotations
 
-from segue.emulator.exchange import Recorded
-from segue.emulator.server import Emulator, start
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from segue.emulator.exchange import Recorded
+    from segue.emulator.server import Emulator, start
 
 __all__ = ["Emulator", "Recorded", "start"]
+
+_ROOM_OF = {"Emulator": "server", "Recorded": "exchange", "start": "server"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{_ROOM_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

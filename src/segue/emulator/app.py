@@ -6,8 +6,10 @@ strike on any part of it.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,7 +22,6 @@ from segue.emulator import wording
 from segue.emulator.chaos import Chaos, Fault, cut_arguments, repeated_ids
 from segue.emulator.exchange import Answer, Asked, Recorded
 from segue.emulator.memory import PromptCache
-from segue.emulator.model import brain
 from segue.emulator.model.script import Script, fill
 from segue.emulator.names import Names
 from segue.emulator.playing import Performance
@@ -85,22 +86,32 @@ class App:
         record = Recorded(len(self.requests) + 1, asked.method, asked.path)
         self.requests.append(record)
         names = self._names(asked)
-        answer = self._answer(asked, record, names)
+        try:
+            answer = self._answer(asked, record, names)
+        except Exception as error:  # noqa: BLE001  a client gets an answer, whatever happens; the record names the bug
+            said = f"this is a bug in segue, please report it: {type(error).__name__}: {error}"
+            answer = self._refuse(ApiError(500, said, "api_error"), record)
+        self._put_in_form(answer, asked, names)
         record.status = answer.status
         answer.headers = {**self.provider.headers(names, record.kind), **answer.headers}
-        if self._told is not None:
-            self._told(record)
+        self._tell(record)
         return answer
 
-    def broke_down(self, error: Exception) -> Answer:
-        """For a bug in the emulator itself; the record names it."""
-        record = self.requests[-1]
-        told = ApiError(500, f"this is a bug in segue, please report it: {type(error).__name__}: {error}", "api_error")
-        answer = self._refuse(told, record)
-        record.status = answer.status
-        if self._told is not None:
+    def _tell(self, record: Recorded) -> None:
+        """What goes wrong in the listener goes the way of what goes wrong in any thread; the answer stands."""
+        if self._told is None:
+            return
+        try:
             self._told(record)
-        return answer
+        except Exception as error:  # noqa: BLE001
+            told = (type(error), error, error.__traceback__, threading.current_thread())
+            threading.excepthook(threading.ExceptHookArgs(told))
+
+    def _put_in_form(self, answer: Answer, asked: Asked, names: Names) -> None:
+        if answer.refusal is not None:
+            answer.content = msgspec.json.encode(self.provider.refusal(answer.refusal, asked, names))
+        if answer.kind == "application/json":
+            answer.kind = self.provider.json_media
 
     def _names(self, asked: Asked) -> Names:
         """Fresh names: the same request asked again gets others, but the same ones in every run."""
@@ -111,7 +122,8 @@ class App:
     def _answer(self, asked: Asked, record: Recorded, names: Names) -> Answer:
         found = self.provider.route(asked)
         if found is None:
-            return self._refuse(self._words.no_route(asked.method, asked.path), record)
+            other = self._words.wrong_method if self.provider.listens(asked.path) else None
+            return self._refuse((other or self._words.no_route)(asked.method, asked.path), record)
         route, model = found
         shut = self._shut_out(asked)
         if shut is not None:
@@ -129,6 +141,8 @@ class App:
             body = dict(read_object(asked.body)[0])
         except InputError:
             return self._refuse(self._words.bad_json, record)
+        if route.does == "count":
+            body = dict(self.provider.to_count(body))
         body = body if model is None else {**body, self.provider.model_key: model}
         record.body, record.model = body, str(body.get(self.provider.model_key) or "")
         account = self.provider.key(asked) or ""
@@ -153,14 +167,14 @@ class App:
         said = self._render_error(error)
         record.kind = self.provider.error_kind(said)
         headers = {} if retry_after is None else {"retry-after": f"{retry_after:g}"}
-        return Answer(error.status, msgspec.json.encode(said), headers=headers)
+        return Answer(error.status, b"", headers=headers, refusal=said)
 
     def _in_words(self, trouble: Trouble) -> ApiError:
         """A scripted error in the provider's form, and in its words where the script has none."""
         words = self._words
         usual = {401: words.bad_key, 429: words.rate_limited, 503: words.overloaded, 529: words.overloaded}
         error = usual.get(
-            trouble.status, words.failed if trouble.status >= 500 else ApiError(trouble.status, "Bad request")
+            trouble.status, words.failed if trouble.status >= 500 else ApiError(trouble.status, _phrase(trouble.status))
         )
         return replace(error, status=trouble.status, message=trouble.message or error.message)
 
@@ -177,7 +191,8 @@ class App:
             request = self.provider.wire.parse_request(whole)
         except InputError as error:
             return self._refuse(ApiError(400, str(error)), record)
-        return self._answered(taken, verdict, whole, request)
+        held = {**whole, **{key: value for key, value in body.items() if key not in whole}}
+        return self._answered(taken, verdict, held, request)
 
     def _verdict(self, taken: _Taken, body: Mapping[str, Any]) -> tuple[Verdict, Mapping[str, Any]] | ApiError:
         """The judge's and the provider's own findings, and the body with what the provider holds of it."""
@@ -190,7 +205,9 @@ class App:
             whole = provider.restored(body, taken.account)
             if isinstance(whole, Violation):
                 return Verdict(api, verdict.model, (*verdict.violations, whole)), body
-            if whole is not body and verdict:
+            if not verdict:
+                return verdict, body
+            if whole is not body:
                 verdict = conformance.judge(whole, api, profile=self._profile)
         except InputError as error:
             return ApiError(400, str(error))
@@ -209,12 +226,20 @@ class App:
             return Answer(200, msgspec.json.encode(provider.counted(read)))
         record.streamed = provider.streams(taken.does, whole)
         scene = Scene(whole, request, record.model or provider.wire.default_model, taken.account, taken.names)
-        turn = self._turn(scene, verdict, record, struck)
+        turn = self._turn(scene, verdict, record)
+        if "cut-arguments" in struck:
+            turn = cut_arguments(turn)
+        if "repeated-ids" in struck:
+            first = replace(scene, names=Names("repeated"), request=Request(()))
+            turn = repeated_ids(turn, lambda tool: provider.call_ids(first, 0, tool)[0])
         trouble = _trouble(turn, first=record.streamed)
         if trouble is not None:
             answer = self._refuse(self._in_words(trouble), record, retry_after=trouble.retry_after)
         else:
-            performance = Performance(provider, scene, turn, number=record.number, read=read, cached=cached)
+            objects = provider.api in (_OBJECTS if record.streamed else _OBJECTS_AT_ONCE)
+            performance = Performance(
+                provider, scene, turn, number=record.number, read=read, cached=cached, objects=objects
+            )
             record.calls = tuple(call.name for call in performance.calls)
             record.text = performance.reply.text
             body = reply_body(provider, performance)
@@ -225,25 +250,19 @@ class App:
                     provider, performance, struck, reframed, patience=self._patience, in_words=self._in_words
                 )
             else:
-                answer = at_once(body, performance, struck)
+                answer = at_once(body, performance, struck, patience=self._patience)
         answer.delay = _waits(turn, first=record.streamed) + (self._patience if "slow-start" in struck else 0)
         return answer
 
-    def _turn(self, scene: Scene, verdict: Verdict, record: Recorded, struck: frozenset[Fault]) -> Turn:
+    def _turn(self, scene: Scene, verdict: Verdict, record: Recorded) -> Turn:
         # KIM-01: the template prints ids as they are, and ids of another form derail the model.
         if any(violation.rule == "KIM-01" for violation in verdict.violations):
             record.confused = True
             return (Say(_garbled(scene.request)),)
-        turn = fill(self._turns.pop(0), scene.request) if self._turns else self._own_turn(scene)
-        if "cut-arguments" in struck:
-            objects = _OBJECTS if record.streamed else _OBJECTS_AT_ONCE
-            turn = cut_arguments(turn, whole=self.provider.api in objects)
-        if "repeated-ids" in struck:
-            first = replace(scene, names=Names("repeated"))
-            turn = repeated_ids(turn, lambda tool: self.provider.call_ids(first, 0, tool)[0])
-        return turn
+        if self._turns:
+            return fill(self._turns.pop(0), scene.request)
+        from segue.emulator.model import brain
 
-    def _own_turn(self, scene: Scene) -> Turn:
         return brain.answer(scene.request, seed=self.provider.seed)
 
 
@@ -263,6 +282,10 @@ def _waits(turn: Turn, *, first: bool) -> float:
         elif first:
             break
     return total
+
+
+def _phrase(status: int) -> str:
+    return HTTPStatus(status).phrase if status in set(HTTPStatus) else "Bad Request"
 
 
 def _garbled(request: Request) -> str:

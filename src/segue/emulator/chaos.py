@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from segue.emulator.turns import Call, End, Turn
-from segue.errors import InputError
-from segue.wire.framing import Frames, event_message, server_sent
+from segue.errors import InputError, text_argument
+from segue.wire.framing import EXCEPTION, Frames, event_message, server_sent
 
 __all__ = ["FAULTS", "Chaos", "Fault", "cut_arguments", "repeated_ids", "reworked", "twice", "without_ids"]
 
@@ -33,7 +33,8 @@ Fault = Literal[
     "wrong-type",
 ]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
-_SPELLED = re.compile(r"(?P<name>[a-z0-9-]+)(?:=(?P<rate>[0-9.]+)|@(?P<numbers>\d+(?:,\d+)*))?")
+_SPELLED = re.compile(r"(?P<name>[^=@]*)(?:=(?P<rate>.*)|@(?P<numbers>.*))?", re.DOTALL)
+_NUMBERS = re.compile(r"[1-9][0-9]*(?:,[1-9][0-9]*)*")
 _ID_KEYS = frozenset({"id", "call_id", "toolUseId"})
 
 
@@ -50,7 +51,7 @@ class Chaos:
         if isinstance(faults, str):
             faults = [faults]
         if isinstance(faults, Mapping):
-            rates = cast("Mapping[str, float]", faults)
+            rates = cast("Mapping[object, object]", faults)
             faults = [f"{name}={rate}" for name, rate in rates.items()]
         self._rules = [_parse(text) for text in faults]
         self._seed = seed
@@ -67,32 +68,44 @@ class Chaos:
 
 
 def _parse(text: str) -> _Rule:
+    text_argument(text, "fault")
     found = _SPELLED.fullmatch(text)
-    name = found["name"] if found else text
-    if found is None or name not in FAULTS:
-        near = difflib.get_close_matches(name, FAULTS, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise InputError(f"{text!r} is no fault{hint} Known are {', '.join(FAULTS)}", path="fault")
-    if found["numbers"]:
-        return _Rule(name, numbers=frozenset(map(int, found["numbers"].split(","))))
+    name = _named(found["name"] if found else text)
+    if found is None or name is None:
+        near = difflib.get_close_matches(text.lower().replace("_", "-"), FAULTS, 1)
+        hint = f"; did you mean {near[0]}?" if near else ";"
+        raise InputError(f"{text!r} is no fault{hint} known are {', '.join(FAULTS)}", path="fault")
+    rate, numbers = found["rate"], found["numbers"]
+    if numbers is not None:
+        if not _NUMBERS.fullmatch(numbers):
+            said = f"numbers of requests were expected, counted from 1, as in {name}@1,3"
+            raise InputError(f"{text!r}: {said}", path="fault")
+        return _Rule(name, numbers=frozenset(map(int, numbers.split(","))))
+    return _Rule(name) if rate is None else _Rule(name, _rate(rate, text))
+
+
+def _named(name: str) -> Fault | None:
+    return next((fault for fault in FAULTS if fault == name), None)
+
+
+def _rate(written: str, text: str) -> float:
     try:
-        rate = float(found["rate"] or 1)
+        rate = float(written)
     except ValueError:
         rate = -1.0
     if not 0 <= rate <= 1:
         raise InputError(f"{text!r}: a rate is between 0 and 1", path="fault")
-    return _Rule(name, rate)
+    return rate
 
 
-def cut_arguments(turn: Turn, *, whole: bool) -> Turn:
-    """The turn with the arguments of its last call cut off. `whole`: where an API tells them as an object or not at
-    all, they are not there."""
+def cut_arguments(turn: Turn) -> Turn:
+    """The turn with the arguments of its last call cut off."""
     places = [place for place, step in enumerate(turn) if isinstance(step, Call)]
     if not places:
         return turn
     call = cast("Call", turn[places[-1]])
     text = call.text if call.text is not None else msgspec.json.encode(call.arguments or {}).decode()
-    cut = Call(call.name, {}, id=call.id) if whole else Call(call.name, text=text[: len(text) * 2 // 3], id=call.id)
+    cut = Call(call.name, text=text[: len(text) * 2 // 3], id=call.id)
     return (*turn[: places[-1]], cut, End("length"))
 
 
@@ -107,11 +120,14 @@ def repeated_ids(turn: Turn, made: Callable[[str], str | None]) -> Turn:
 def without_ids(ids: frozenset[str]) -> Callable[[Any], Any]:
     """What takes these ids out of a payload."""
 
+    def is_one(value: Any) -> bool:
+        return isinstance(value, str) and value in ids
+
     def taken(value: Any) -> Any:
         if isinstance(value, dict):
             members = cast("dict[str, Any]", value)
-            kept = {key: inner for key, inner in members.items() if not (key in _ID_KEYS and inner in ids)}
-            return {key: taken(inner) for key, inner in kept.items()}
+            kept = ((key, inner) for key, inner in members.items() if not (key in _ID_KEYS and is_one(inner)))
+            return {key: taken(inner) for key, inner in kept}
         return [taken(inner) for inner in cast("list[Any]", value)] if isinstance(value, list) else value
 
     return taken
@@ -131,10 +147,22 @@ def reworked(told: bytes, change: Callable[[Any], Any]) -> bytes:
 
 
 def _message(name: str | None, payload: bytes) -> bytes:
-    return event_message(payload, event_type=name or "", content_type="application/json", message_type="event")
+    kind = "exception" if (name or "").startswith(EXCEPTION) else "event"
+    named = {f"{kind}_type": (name or "").removeprefix(EXCEPTION)}
+    return event_message(payload, **named, content_type="application/json", message_type=kind)
 
 
 def twice(told: bytes) -> bytes:
-    """The end of a stream, told twice."""
+    """The end of a stream, told twice; what was said in the same breath is not."""
     done = b"data: [DONE]\n\n"
-    return told.removesuffix(done) * 2 + (done if told.endswith(done) else b"")
+    end = told.removesuffix(done)
+    again = reworked(end, _speechless) if b'"candidates"' in end else end
+    return end + again + (done if told.endswith(done) else b"")
+
+
+def _speechless(payload: Any) -> Any:
+    if not isinstance(payload, dict) or "candidates" not in payload:
+        return cast("Any", payload)
+    members = cast("dict[str, Any]", payload)
+    empty = {"parts": [{"text": ""}], "role": "model"}
+    return {**members, "candidates": [{**candidate, "content": empty} for candidate in members["candidates"]]}

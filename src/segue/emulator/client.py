@@ -11,7 +11,7 @@ import msgspec
 
 from segue.emulator.server import Emulator
 
-__all__ = ["Sent", "post"]
+__all__ = ["Letter", "Sent", "letter", "post"]
 
 _KEY = "segue-emulator"
 _PATHS = {
@@ -43,23 +43,29 @@ class Sent(NamedTuple):
         return msgspec.json.decode(self.data)
 
 
-def post(
-    emulator: Emulator,
+class Letter(NamedTuple):
+    """A request before it is sent."""
+
+    path: str
+    data: bytes
+    headers: Mapping[str, str]
+
+
+def letter(
+    api: str,
     body: Mapping[str, Any] | bytes,
     *,
     model: str | None = None,
     stream: bool = False,
     key: str | None = _KEY,
     headers: Mapping[str, str] | None = None,
-    timeout: float = 30.0,
-) -> Sent:
-    """Sends one request. Where the path names the model, it is `model`, or what the body says under `model`."""
-    api = emulator.api
+) -> Letter:
+    """The request as this API wants it. Where the path names the model, it is `model`, or what the body says."""
     if not isinstance(body, bytes):
         body = dict(body)
         if api in _VERBS:
-            named = body.pop("modelId", None) or body.pop("model", None)
-            model = model or (named if isinstance(named, str) else None)
+            named = [body.pop(name, None) for name in ("modelId", "model")]
+            model = model or next((name for name in named if isinstance(name, str)), None)
         else:
             body = {**body, **({"model": model} if model else {}), **({"stream": True} if stream else {})}
         body = msgspec.json.encode(body)
@@ -70,10 +76,25 @@ def post(
     if key is not None and "authorization" not in told:
         name = _KEY_HEADERS.get(api, "authorization")
         told[name] = key if name != "authorization" else f"Bearer {key}"
+    return Letter(path, body, told)
+
+
+def post(
+    emulator: Emulator,
+    body: Mapping[str, Any] | bytes,
+    *,
+    model: str | None = None,
+    stream: bool = False,
+    key: str | None = _KEY,
+    headers: Mapping[str, str] | None = None,
+    timeout: float = 30.0,
+) -> Sent:
+    """Sends one request, as `letter` writes it."""
+    path, data, told = letter(emulator.api, body, model=model, stream=stream, key=key, headers=headers)
     place = urlsplit(emulator.url)
     connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=timeout)
     try:
-        connection.request("POST", path, body, told)
+        connection.request("POST", path, data, dict(told))
         answer = connection.getresponse()
         return Sent(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
     finally:

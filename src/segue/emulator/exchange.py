@@ -28,7 +28,11 @@ class Asked:
 
 @dataclass
 class Answer:
-    """What goes back: at once, or piece by piece. Where `reset` is set at the end, the connection goes down with it."""
+    """What goes back: at once, or piece by piece. With `reset` the connection goes down in the end.
+
+    `length` is how long the body is said to be, where that is not what it is, or not known from the bytes.
+    `refusal` is the error in the form of the API; what only the one who sends it can add is still to come.
+    """
 
     status: int
     content: bytes | AsyncIterator[bytes]
@@ -36,6 +40,8 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict[str, str])
     delay: float = 0.0
     reset: bool = False
+    length: int | None = None
+    refusal: dict[str, Any] | None = None
 
 
 class Recorded(Struct):

@@ -16,11 +16,11 @@ from segue.canonical.request import Finish, Reply, Usage
 from segue.emulator.memory import tokens_of
 from segue.emulator.providers.base import Provider, Scene
 from segue.emulator.turns import Call, Cut, End, Say, Step, Think, Trouble, Turn, Wait
+from segue.wire.events import End as BlockEnd
 from segue.wire.events import (
     Event,
     Finished,
     InputDelta,
-    Opened,
     Start,
     TextDelta,
     ThinkingDelta,
@@ -35,19 +35,28 @@ Beat: TypeAlias = Event | Wait | Trouble | Cut
 _WORDS = re.compile(r"\s*\S+\s?|\s+")
 _PIECE = 12
 _FIRST = 1_700_000_000
+_PLAIN = "This needs little thought."
 
 
 class Performance:
-    """One reply: the blocks of a turn, up to where it breaks off. `read` and `cached` tokens were in the prompt."""
+    """One reply: the blocks of a turn, up to where it breaks off. `read` and `cached` tokens were in the prompt.
 
-    def __init__(self, provider: Provider, scene: Scene, turn: Turn, *, number: int, read: int, cached: int) -> None:
+    `objects`: arguments are told as an object, or not at all where they are none.
+    """
+
+    def __init__(
+        self, provider: Provider, scene: Scene, turn: Turn, *, number: int, read: int, cached: int, objects: bool
+    ) -> None:
         thinks = provider.thinks(scene)
+        if thinks and provider.always_thinks and not any(isinstance(step, Think) for step in turn):
+            turn = (Think(_PLAIN), *turn)
         self.thought = [step.text for step in turn if isinstance(step, Think)] if thinks else []
         self.scene = replace(scene, thoughts=len(self.thought))
         self.turn = turn
         self._provider = provider
         self._read = read
         self._cached = cached
+        self._objects = objects
         self._count = {"calls": 0, "thoughts": 0}
         self._parts: list[tuple[Step, int]] = []
         blocks: list[Block] = []
@@ -69,24 +78,33 @@ class Performance:
         return self.reply.calls
 
     @property
-    def breaks_off(self) -> bool:
-        return isinstance(self._parts[-1][0], Trouble | Cut) if self._parts else False
+    def breaks_off(self) -> Trouble | Cut | None:
+        """What the reply breaks off with."""
+        last = self._parts[-1][0] if self._parts else None
+        return last if isinstance(last, Trouble | Cut) else None
 
     def beats(self) -> Iterator[Beat]:
         """All of it piece by piece. What follows a break is never told."""
         reply = self.reply
-        yield Opened(reply.id, reply.model, reply.created, reply.native)
+        yield self._provider.opened(reply)
         index = 0
+        cut = len(reply.blocks) - 1 if isinstance(self.breaks_off, Cut) else None
         for step, count in self._parts:
             if isinstance(step, Wait | Trouble | Cut):
                 yield step
             for place in range(index, index + count):
-                for event in _in_pieces(events_of_block(place, reply.blocks[place])):
-                    yield Start(place, self._provider.begun(event.block)) if isinstance(event, Start) else event
+                yield from self._block(place, ends=place != cut or _is_whole(reply.blocks[place]))
             index += count
         if not self.breaks_off:
             yield UsageTold(reply.usage or Usage())
             yield Finished(reply.finish)
+
+    def _block(self, place: int, *, ends: bool) -> Iterator[Event]:
+        for event in _in_pieces(events_of_block(place, self.reply.blocks[place])):
+            if isinstance(event, Start):
+                yield Start(place, self._provider.begun(event.block))
+            elif ends or not isinstance(event, BlockEnd):
+                yield event
 
     def _finish(self, blocks: Sequence[Block]) -> Finish:
         for step in self.turn:
@@ -128,7 +146,7 @@ class Performance:
         if any(tool.name == step.name and tool.kind == "custom" for tool in self.scene.request.tools):
             text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
             yield ToolCall(step.name, step.text or text, call_id, kind="custom", origin=origin)
-        elif step.text is not None:
+        elif step.text is not None and not self._objects:
             yield ToolCall(step.name, None, call_id, arguments_text=step.text, origin=origin)
         else:
             yield ToolCall(step.name, arguments, call_id, origin=origin)
@@ -137,6 +155,11 @@ class Performance:
         index = self._count[what]
         self._count[what] = index + 1
         return index
+
+
+def _is_whole(block: Block) -> bool:
+    """Whether a block that a cut comes after was at its end: a call whose arguments are, and never words."""
+    return isinstance(block, ToolCall) and block.arguments_text is None
 
 
 def _weight(blocks: Sequence[Block]) -> int:

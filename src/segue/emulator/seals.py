@@ -17,6 +17,8 @@ from typing import Literal
 from msgspec import DecodeError, Struct, ValidationError
 from msgspec import json as wire_json
 
+from segue.canonical.learning import learnt
+
 __all__ = ["Prefix", "Seal", "Seals", "digest"]
 
 _MAC = 16
@@ -85,7 +87,7 @@ class Seals:
         try:
             decode = base64.urlsafe_b64decode if self._url else base64.b64decode
             sealed = decode(text[len(self._head) :].encode("ascii"))
-            seal = wire_json.decode(sealed[_MAC:], type=Seal)
+            seal = wire_json.decode(sealed[_MAC:], type=learnt(Seal))
         except (ValueError, binascii.Error, DecodeError, ValidationError):
             return None
         return seal if hmac.compare_digest(sealed[:_MAC], self._mac(sealed[_MAC:], account, seal.model)) else None

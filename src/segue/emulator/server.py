@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import math
 import socket
 import struct
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +31,28 @@ from segue.wire.profiles import PROFILES
 __all__ = ["Emulator", "start"]
 
 _LOOPBACK = "127.0.0.1"
+_LAST_PORT = 65535
+_WAITING = 256
+"""How many connections may wait to be taken."""
+_KEPT_ALIVE = 600
+"""How long an idle connection is kept, in seconds: longer than clients keep theirs, so that none is lost to a race."""
+_RESET = struct.pack("ii", 1, 0)
+
+
+# Requests that are no HTTP, and clients that went away, are the clients' business: nothing is printed.
+_SILENCE = logging.getLogger("segue.emulator")
+_SILENCE.setLevel(logging.CRITICAL + 1)
+
+
+class _Connection(H11Protocol):
+    logger: logging.Logger
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        self.logger = _SILENCE
+        # asyncio does this only for sockets that were made by name of their protocol.
+        bare: socket.socket = transport.get_extra_info("socket")
+        bare.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        super().connection_made(transport)
 
 
 class Emulator:
@@ -37,7 +62,7 @@ class Emulator:
         self.api = app.provider.api
         self._app = app
         try:
-            self._socket = socket.create_server((host, port), backlog=256)
+            self._socket = socket.create_server((host, port), backlog=_WAITING)
         except OSError as error:
             raise InputError(f"can't listen on {host}:{port}: {error.strerror or error}", path="port") from None
         self.port: int = self._socket.getsockname()[1]
@@ -52,13 +77,18 @@ class Emulator:
             access_log=False,
             server_header=False,
             proxy_headers=False,
+            timeout_keep_alive=_KEPT_ALIVE,
         )
         self._state = ServerState()
         self._ready = threading.Event()
         self._stop: Callable[[], object] | None = None
+        self._failed: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"segue emulate {self.api}", daemon=True)
         self._thread.start()
         self._ready.wait()
+        if self._failed is not None:
+            self._socket.close()
+            raise self._failed
 
     @property
     def base_url(self) -> str:
@@ -75,7 +105,8 @@ class Emulator:
         if self._stop is not None:
             stop, self._stop = self._stop, None
             stop()
-            self._thread.join()
+            if threading.current_thread() is not self._thread:
+                self._thread.join()
 
     def __enter__(self) -> Emulator:
         return self
@@ -86,7 +117,12 @@ class Emulator:
         self.stop()
 
     def _run(self) -> None:
-        asyncio.run(self._listen())
+        try:
+            asyncio.run(self._listen())
+        except BaseException as error:  # noqa: BLE001  whoever waits for the start gets to know
+            self._failed = error
+        finally:
+            self._ready.set()
 
     async def _listen(self) -> None:
         """uvicorn's protocol without its server, which looks only ten times a second whether it is to end."""
@@ -94,16 +130,22 @@ class Emulator:
         loop, over = asyncio.get_running_loop(), asyncio.Event()
         self._stop = partial(loop.call_soon_threadsafe, over.set)
 
-        connected = partial(H11Protocol, config=self._config, server_state=self._state, app_state={})
-        server = await loop.create_server(connected, sock=self._socket)
+        connected = partial(_Connection, config=self._config, server_state=self._state, app_state={})
+        server = await loop.create_server(connected, sock=self._socket, backlog=_WAITING)
         self._ready.set()
         await over.wait()
+        # Connections that are just being taken belong to nobody yet, and are lost if the server closes first.
+        with suppress(NotImplementedError):
+            loop.remove_reader(self._socket)
+        taken = asyncio.all_tasks() - self._state.tasks - {asyncio.current_task()}
+        await asyncio.gather(*taken, return_exceptions=True)
         server.close()
         for connection in list(self._state.connections):
             _transport(connection).abort()
         for task in list(self._state.tasks):
             task.cancel()
         await asyncio.gather(*self._state.tasks, return_exceptions=True)
+        await asyncio.sleep(0)
 
     # ------------------------------------------------------------------------------------------------------------ ASGI
 
@@ -116,23 +158,20 @@ class Emulator:
             body += event.get("body", b"")
             if not event.get("more_body"):
                 break
-        try:
-            answer = self._app.answer(_asked(scope, body))
-        except Exception as error:  # noqa: BLE001  a client gets an answer, whatever happens
-            answer = self._app.broke_down(error)
+        answer = self._app.answer(_asked(scope, body))
         if answer.delay:
             await asyncio.sleep(answer.delay)
-        if answer.status == 0:
-            self._reset(scope)
-            return
-        await self._send(answer, scope, send)
+        if answer.status:
+            await self._send(answer, send)
+        if answer.reset:
+            await self._reset(scope, receive)
 
-    async def _send(self, answer: Answer, scope: Mapping[str, Any], send: Callable[[Any], Any]) -> None:
+    async def _send(self, answer: Answer, send: Callable[[Any], Any]) -> None:
         headers = [(b"content-type", answer.kind.encode())]
         headers += [(name.encode(), value.encode()) for name, value in answer.headers.items()]
         content = answer.content
-        if isinstance(content, bytes):
-            length = len(content) * 2 if answer.reset else len(content)
+        length = len(content) if answer.length is None and isinstance(content, bytes) else answer.length
+        if length is not None:
             headers.append((b"content-length", str(length).encode()))
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         if isinstance(content, bytes):
@@ -140,21 +179,22 @@ class Emulator:
         else:
             async for piece in content:
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
-        if answer.reset:
-            await asyncio.sleep(0.01)
-            self._reset(scope)
-        elif not isinstance(content, bytes):
+        if not answer.reset and not isinstance(content, bytes):
             await send({"type": "http.response.body", "body": b""})
 
-    def _reset(self, scope: Mapping[str, Any]) -> None:
+    async def _reset(self, scope: Mapping[str, Any], receive: Callable[[], Any]) -> None:
         """Takes the connection down as a crash does, without a closing word."""
+        # What was written before is to arrive.
+        await asyncio.sleep(0.01)
         for connection in list(self._state.connections):
             if getattr(connection, "client", None) == scope.get("client"):
                 transport = _transport(connection)
                 bare = transport.get_extra_info("socket")
                 if bare is not None:
-                    bare.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    bare.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
                 transport.abort()
+        while (await receive())["type"] != "http.disconnect":
+            pass
 
 
 def _transport(connection: Any) -> Any:
@@ -199,6 +239,10 @@ def start(
     if api not in PROVIDERS:
         raise InputError(f"{api!r} is not a known API; known are {', '.join(PROVIDERS)}", path="api")
     checked_profile(profile, api, PROFILES, on="openai-chat")
+    if port not in range(_LAST_PORT + 1):
+        raise InputError(f"a number from 0 to {_LAST_PORT} was expected, not {port!r}", path="port")
+    if math.isnan(patience) or patience < 0:
+        raise InputError(f"a number of seconds was expected, not {patience}", path="patience")
     app = App(
         PROVIDERS[api](seed),
         profile=profile,

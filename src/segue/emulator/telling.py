@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import msgspec
 
@@ -39,13 +39,20 @@ def _ids(performance: Performance) -> frozenset[str]:
     return frozenset(call.raw_id for call in performance.calls if call.raw_id)
 
 
-def at_once(body: JsonObject, performance: Performance, struck: frozenset[Fault]) -> Answer:
+def at_once(body: JsonObject, performance: Performance, struck: frozenset[Fault], *, patience: float) -> Answer:
+    """The whole reply, or half of it: as if that were all, or of a length that never comes."""
     if "missing-ids" in struck:
         body = without_ids(_ids(performance))(body)
     data = msgspec.json.encode(body)
-    cut = "reset-in-stream" in struck or performance.breaks_off
-    kind = "text/plain" if "wrong-type" in struck else "application/json"
-    return Answer(200, data[: len(data) // 2] if cut else data, kind, reset=cut)
+    answer = Answer(200, data, "text/plain" if "wrong-type" in struck else "application/json")
+    half, rest = data[: len(data) // 2], data[len(data) // 2 :]
+    if performance.breaks_off == Cut("end"):
+        answer.content = half
+    elif "reset-in-stream" in struck or performance.breaks_off is not None:
+        answer.content, answer.length, answer.reset = half, len(data), True
+    elif "stall" in struck:
+        answer.content, answer.length = _timed([half, Wait(patience), rest]), len(data)
+    return answer
 
 
 def streamed(
@@ -57,39 +64,56 @@ def streamed(
     patience: float,
     in_words: Callable[[Trouble], ApiError],
 ) -> Answer:
+    pieces = list(_pieces(provider, performance, struck, reframed, in_words))
+    if struck & {"stall", "reset-in-stream"}:
+        before, after = _halves(pieces)
+        stalled = [Wait(patience)] if "stall" in struck else []
+        pieces = [*before, *stalled, *([] if "reset-in-stream" in struck else after)]
     kind = "text/html" if "wrong-type" in struck else reframed.kind if reframed else provider.media
-    answer = Answer(200, b"", kind, {"cache-control": "no-cache"})
-    answer.content = _pieces(provider, performance, struck, reframed, answer, patience, in_words)
-    return answer
+    reset = "reset-in-stream" in struck or performance.breaks_off == Cut("reset")
+    return Answer(200, _timed(pieces), kind, {"cache-control": "no-cache"}, reset=reset)
 
 
-async def _pieces(
+async def _timed(pieces: list[bytes | Wait]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        if isinstance(piece, Wait):
+            await asyncio.sleep(piece.seconds)
+        else:
+            yield piece
+
+
+def _halves(pieces: list[bytes | Wait]) -> tuple[list[bytes | Wait], list[bytes | Wait]]:
+    """There is something in each of them: a stream of one piece is cut inside of it."""
+    places = [place for place, piece in enumerate(pieces) if isinstance(piece, bytes)]
+    if len(places) == 1:
+        (place,) = places
+        only = pieces[place]
+        if isinstance(only, bytes):
+            pieces = [*pieces[:place], only[: len(only) // 2], only[len(only) // 2 :], *pieces[place + 1 :]]
+            return pieces[: place + 1], pieces[place + 1 :]
+    middle = places[len(places) // 2] if places else 0
+    return pieces[:middle], pieces[middle:]
+
+
+def _pieces(
     provider: Provider,
     performance: Performance,
     struck: frozenset[Fault],
     reframed: Reframed | None,
-    answer: Answer,
-    patience: float,
     in_words: Callable[[Trouble], ApiError],
-) -> AsyncIterator[bytes]:
+) -> Iterator[bytes | Wait]:
+    """What is written, and when nothing is."""
     scene = performance.scene
     projection = _as_said(provider, scene, performance)
     renderer = provider.wire.stream_renderer(projection, scene.model, scene.request)
     rework = without_ids(_ids(performance)) if "missing-ids" in struck else None
     beats = list(performance.beats())
     for place, beat in enumerate(beats):
-        if place == len(beats) // 2:
-            if "stall" in struck:
-                await asyncio.sleep(patience)
-            if "reset-in-stream" in struck:
-                answer.reset = True
-                return
         if isinstance(beat, Wait):
             if not _is_first(beats, place):
-                await asyncio.sleep(beat.seconds)
+                yield beat
             continue
         if isinstance(beat, Cut):
-            answer.reset = beat.how == "reset"
             return
         told = renderer.render((Failed(in_words(beat)) if isinstance(beat, Trouble) else beat,))
         if rework is not None and told:

@@ -49,7 +49,8 @@ class Trouble(Struct, frozen=True, tag="trouble"):
 
 
 class Cut(Struct, frozen=True, tag="cut"):
-    """The stream ends here: without a word (`end`), or with the connection (`reset`)."""
+    """The stream ends here: without a word (`end`), or with the connection (`reset`). The words before it are cut off,
+    too: their block has no end. Of a reply that comes at once there is half."""
 
     how: Literal["end", "reset"] = "end"
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from segue.canonical.jsontext import MAX_DEPTH, depth_of, refuse_twice, write
+from segue.canonical.learning import learnt
 from segue.canonical.plain import NotPlainError
 from segue.carry import Asked
 from segue.wire.base import Wire
@@ -54,7 +55,7 @@ def _at_home(value: Any, wire: Wire) -> Body:
     if not isinstance(value, dict):
         raise NotPlainError
     members = cast("dict[str, Any]", value)
-    items = msgspec.convert(members.get(lane.key), lane.items)
+    items = msgspec.convert(members.get(lane.key), learnt(lane.items))
     if not lane.goes_home(items):
         raise NotPlainError
     rest = {key: b"" if key == lane.key else _shallow(write(member)) for key, member in members.items()}

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from segue.canonical.learning import learnt
 from segue.canonical.plain import Event, Plain
 from segue.canonical.request import Request
 from segue.render.plain import Ways
@@ -63,12 +64,14 @@ class Lane:
     @cached_property
     def _body(self) -> msgspec.json.Decoder[Any]:
         fields = [(name, Raw, _ABSENT) for name in sorted(self.body_keys)]
-        body = msgspec.defstruct("Body", [(self.key, self.items), *fields], forbid_unknown_fields=True, gc=False)
+        body = msgspec.defstruct(
+            "Body", [(self.key, learnt(self.items)), *fields], forbid_unknown_fields=True, gc=False
+        )
         return msgspec.json.Decoder(body)
 
     @cached_property
     def _list(self) -> msgspec.json.Decoder[list[Any]]:
-        return msgspec.json.Decoder(self.items)
+        return msgspec.json.Decoder(learnt(self.items))
 
 
 def members_of(data: bytes) -> dict[str, Raw]:

@@ -21,7 +21,7 @@ end    length
 ```
 
 An indented line goes on with the one before. `{tool}` is the newest result of that tool, `{{` and `}}` are braces.
-Arguments that are no JSON are sent as they stand.
+Arguments that are no JSON are sent as they stand; an API that tells them as an object tells an empty one.
 """
 
 from __future__ import annotations

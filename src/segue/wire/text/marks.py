@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Any, cast
 
 from segue.wire.fields import JsonObject
@@ -24,18 +25,29 @@ _STRINGS = {quote: re.compile(rf"[^{quote}\\]*+(?:\\.[^{quote}\\]*+)*+", re.DOTA
 
 
 class Marks:
-    """Markers by kind."""
+    """Markers by kind. What finds them is made when it is first asked for: most formats are never met."""
 
     def __init__(self, kinds: Mapping[str, str | Iterable[str]]) -> None:
         self._spellings = {kind: (told,) if isinstance(told, str) else tuple(told) for kind, told in kinds.items()}
         self._kinds = {spelling: kind for kind, spellings in self._spellings.items() for spelling in spellings}
-        ordered = sorted(self._kinds, key=len, reverse=True)
-        alternatives = "|".join(map(re.escape, ordered)) or "(?!)"
-        self.pattern = re.compile(alternatives)
-        self.structure = re.compile(f"({alternatives})|[{{}}\\[\\]\"']")
-        self.longest = max(map(len, ordered), default=1)
-        self.first, self.second = ("".join({one[sign] for one in ordered if one[sign:]}) for sign in (0, 1))
-        self._beginnings = frozenset(one[:length] for one in ordered for length in range(1, len(one)))
+        self.longest = max(map(len, self._kinds), default=1)
+        self.first, self.second = ("".join({one[sign] for one in self._kinds if one[sign:]}) for sign in (0, 1))
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        return re.compile(self._alternatives)
+
+    @cached_property
+    def structure(self) -> re.Pattern[str]:
+        return re.compile(f"({self._alternatives})|[{{}}\\[\\]\"']")
+
+    @property
+    def _alternatives(self) -> str:
+        return "|".join(map(re.escape, sorted(self._kinds, key=len, reverse=True))) or "(?!)"
+
+    @cached_property
+    def _beginnings(self) -> frozenset[str]:
+        return frozenset(one[:length] for one in self._kinds for length in range(1, len(one)))
 
     def kind(self, spelling: str) -> str:
         return self._kinds[spelling]

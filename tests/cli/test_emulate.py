@@ -1,0 +1,299 @@
+"""`segue emulate` as its users run it: a process that says where it listens, tells of requests, ends on a signal."""
+
+from __future__ import annotations
+
+import http.client
+import queue
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+import pytest
+
+from segue.emulator.client import letter
+from tests.cli.process import SEGUE, Ended, environment, is_one_line, run
+from tests.emulator.over_http import APIS, body_of
+
+PATIENCE = 60.0
+INTERRUPTED = 130
+KEY = "sk-very-secret-0123456789"
+RESULT = {"type": "tool_result", "tool_use_id": "toolu_01", "content": "sunny"}
+ORPHANED = {**body_of("anthropic"), "messages": [{"role": "user", "content": [RESULT]}]}
+
+
+class Running:
+    """The command, and its lines as they come."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self._lines = {name: queue.Queue[bytes]() for name in ("out", "err")}
+        self._readers = [
+            threading.Thread(target=self._read, args=(stream, self._lines[name]), daemon=True)
+            for name, stream in (("out", process.stdout), ("err", process.stderr))
+            if stream is not None
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    def _read(self, stream: IO[bytes], lines: queue.Queue[bytes]) -> None:
+        for line in stream:
+            lines.put(line)
+
+    def line(self, name: str = "err") -> str:
+        return self._lines[name].get(timeout=PATIENCE).decode()
+
+    def ended(self, number: signal.Signals | None = None) -> Ended:
+        """What it left behind, after this signal."""
+        if number is not None:
+            self.process.send_signal(number)
+        code = self.process.wait(PATIENCE)
+        for reader in self._readers:
+            reader.join(PATIENCE)
+        rest = {name: b"".join(lines.queue) for name, lines in self._lines.items()}
+        # An interrupt ends the line in which the terminal shows it.
+        err = rest["err"].removesuffix(b"\n") if code == INTERRUPTED else rest["err"]
+        return Ended(code, rest["out"], err.decode())
+
+
+@contextmanager
+def emulating(*arguments: str, **variables: str) -> Generator[Running]:
+    process = subprocess.Popen(
+        [*SEGUE, "emulate", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(**variables),
+    )
+    try:
+        yield Running(process)
+    finally:
+        process.kill()
+        process.wait(PATIENCE)
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def sent(url: str, api: str, body: Any = None, *, key: str | None = KEY, **options: Any) -> tuple[int, bytes]:
+    """A request to the address that the command told."""
+    path, data, headers = letter(api, body or body_of(api), key=key, **options)
+    connection = http.client.HTTPConnection(url.removeprefix("http://").partition("/")[0], timeout=PATIENCE)
+    try:
+        connection.request("POST", path, data, dict(headers))
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
+def address(line: str) -> str:
+    return line.partition(" on ")[2].partition(",")[0]
+
+
+# ----------------------------------------------------------------------------------------------------------- it listens
+
+
+@pytest.mark.parametrize(("api", "base"), [("anthropic", ""), ("openai-chat", "/v1"), ("qwen", "/compatible-mode/v1")])
+def test_the_first_line_says_where(api: str, base: str) -> None:
+    with emulating(api) as running:
+        line = running.line("out")
+        url = address(line)
+        assert url.startswith("http://127.0.0.1:")
+        assert line == f"{api} on {url}, base URL for clients {url}{base}; Ctrl-C ends it\n"
+        assert sent(url, api)[0] == 200
+
+
+def test_a_line_for_each_request() -> None:
+    with emulating("anthropic", "--fault", "rate-limit@3", "--fault", "reset@4") as running:
+        url = address(running.line("out"))
+        assert sent(url, "anthropic")[0] == 200
+        assert running.line() == "segue: 1 POST /v1/messages 200; calls get_weather\n"
+        assert sent(url, "anthropic", ORPHANED)[0] == 400
+        assert running.line().startswith("segue: 2 POST /v1/messages 400; breaks ANT-")
+        assert sent(url, "anthropic")[0] == 429
+        assert running.line().startswith("segue: 3 POST /v1/messages 429; fault: rate-limit; This request would exceed")
+        with pytest.raises(ConnectionResetError):
+            sent(url, "anthropic")
+        assert running.line() == "segue: 4 POST /v1/messages reset; fault: reset\n"
+        assert sent(url, "anthropic", body_of("anthropic", "Hello!"))[0] == 200
+        assert running.line().startswith("segue: 5 POST /v1/messages 200; says ")
+        ended = running.ended(signal.SIGINT)
+    assert (ended.code, ended.out, ended.err) == (INTERRUPTED, b"", "")
+
+
+def test_lines_as_json() -> None:
+    with emulating("gemini", "--json", "--seed", "3") as running:
+        opening = msgspec.json.decode(running.line("out"))
+        assert opening == {"api": "gemini", "url": opening["url"], "base_url": opening["url"]}
+        assert sent(opening["url"], "gemini")[0] == 200
+        assert sent(opening["url"], "gemini", b"{", model="any")[0] == 400
+        told = [msgspec.json.decode(running.line("out")) for _ in range(2)]
+        assert [(row["number"], row["status"], row["calls"]) for row in told] == [
+            (1, 200, ["get_weather"]),
+            (2, 400, []),
+        ]
+        assert told[0]["body"]["contents"]
+        ended = running.ended(signal.SIGINT)
+    assert (ended.code, ended.out, ended.err) == (INTERRUPTED, b"", "")
+
+
+def test_a_script_a_port_and_a_profile(tmp_path: Path) -> None:
+    script = tmp_path / "a script.txt"
+    script.write_text("say Grüß Gott.\n---\nerror 503", "utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with emulating("openai-chat", "--profile", "groq", "--script", str(script), "--port", str(port)) as running:
+        assert address(running.line("out")) == f"http://127.0.0.1:{port}"
+        status, data = sent(f"http://127.0.0.1:{port}", "openai-chat")
+        assert status == 200
+        assert "Grüß Gott." in data.decode()
+        assert running.line().endswith("; says 'Grüß Gott.'\n")
+        assert sent(f"http://127.0.0.1:{port}", "openai-chat")[0] == 503
+
+
+def test_lenient() -> None:
+    with emulating("anthropic", "--lenient") as running:
+        url = address(running.line("out"))
+        assert sent(url, "anthropic", ORPHANED, key=None)[0] == 200
+        assert "; breaks ANT-" in running.line()
+
+
+def test_keys_are_never_printed() -> None:
+    other = "sk-another-secret-987654321"
+    with emulating("gemini", "--key", KEY) as running, emulating("gemini", "--key", KEY, "--json") as as_json:
+        urls = [address(running.line("out")), msgspec.json.decode(as_json.line("out"))["url"]]
+        for url in urls:
+            assert sent(url, "gemini")[0] == 200
+            assert sent(url, "gemini", key=other)[0] >= 400
+            connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE)
+            for path in (f"/v1beta/models?key={KEY}", f"/nowhere?key={other}"):
+                connection.request("POST", path, b"{}", {"authorization": f"Bearer {KEY}"})
+                connection.getresponse().read()
+            connection.close()
+        told = [running.ended(signal.SIGINT), as_json.ended(signal.SIGINT)]
+    assert len(told[0].err.splitlines()) == 4
+    assert told[1].out.count(b"\n") == 4
+    for ended in told:
+        assert KEY not in ended.err + ended.out.decode()
+        assert other not in ended.err + ended.out.decode()
+
+
+# -------------------------------------------------------------------------------------------------------------- it ends
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_an_interrupt_ends_it_without_a_traceback(tmp_path: Path, *, busy: bool) -> None:
+    script = tmp_path / "slow.txt"
+    script.write_text("say Begun.\nwait 1000\nsay Over.")
+    with emulating("anthropic", "--script", str(script)) as running:
+        url = address(running.line("out"))
+        if busy:
+            path, data, headers = letter("anthropic", body_of("anthropic"), stream=True)
+            connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=PATIENCE)
+            connection.request("POST", path, data, dict(headers))
+            answer = connection.getresponse()
+            assert answer.read1()
+            running.line()
+            connection.close()
+        ended = running.ended(signal.SIGINT)
+    assert (ended.code, ended.out, ended.err) == (INTERRUPTED, b"", "")
+
+
+def test_a_request_to_end_ends_it_quietly() -> None:
+    with emulating("anthropic") as running:
+        running.line("out")
+        ended = running.ended(signal.SIGTERM)
+    assert ended.code in (0, -signal.SIGTERM, 128 + signal.SIGTERM)
+    assert (ended.out, ended.err) == (b"", "")
+
+
+def test_a_reader_that_went_away_ends_it() -> None:
+    """As in `segue emulate anthropic --json | head -2`."""
+    with subprocess.Popen(
+        [*SEGUE, "emulate", "anthropic", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        env=environment(),
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            url = msgspec.json.decode(process.stdout.readline())["url"]
+            process.stdout.close()
+            assert sent(url, "anthropic")[0] == 200
+            assert process.wait(PATIENCE) == 141
+            assert process.stderr.read() == b""
+        finally:
+            process.kill()
+
+
+# ----------------------------------------------------------------------------------------------------------- it refuses
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "known are openai-chat, "),
+        (["openai"], "unknown format 'openai'; known are "),
+        (["hermes"], "unknown format 'hermes'"),
+        (["anthropic", "--fault", "rate-limt"], "did you mean rate-limit?"),
+        (["anthropic", "--fault", "reset=2"], "a rate is between 0 and 1"),
+        (["anthropic", "--fault", "reset@0"], "counted from 1"),
+        (["anthropic", "--port", "99999"], "99999"),
+        (["anthropic", "--port", "-1"], "-1"),
+        (["anthropic", "--port", "http"], "'http'"),
+        (["anthropic", "--script", "/no/such/file"], "can't read the script /no/such/file"),
+        (["anthropic", "--script", "/"], "can't read the script /"),
+        (["openai-chat", "--profile", "nobody"], "'nobody' is not a known profile"),
+        (["anthropic", "--profile", "groq"], "anthropic has no profiles"),
+        (["anthropic", "--patience", "-1"], "a number of seconds was expected"),
+        (["anthropic", "--patience", "nan"], "a number of seconds was expected"),
+        (["anthropic", "--patience", "long"], "'long'"),
+        (["anthropic", "--seed", "x"], "'x'"),
+    ],
+    ids=lambda given: " ".join(given) or "nothing" if isinstance(given, list) else "",
+)
+def test_what_can_not_be_meant_is_one_line(arguments: list[str], said: str) -> None:
+    ended = run("emulate", *arguments)
+    assert is_one_line(ended), ended
+    assert said in ended.err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"say Hello.\n---\nsing  La la.\n", "tune.txt, line 3: `sing` is no step"),
+        (b"\n\nerror now\n", "tune.txt, line 3: an HTTP status from 400 to 599 was expected, not `now`"),
+        (b"", "tune.txt: no turn is in it"),
+        (b"say \xff\xfe\n", "tune.txt"),
+    ],
+)
+def test_a_bad_script_is_named_with_its_line(tmp_path: Path, text: bytes, said: str) -> None:
+    script = tmp_path / "tune.txt"
+    script.write_bytes(text)
+    ended = run("emulate", "anthropic", "--script", str(script))
+    assert is_one_line(ended), ended
+    assert said in ended.err
+
+
+def test_a_port_that_is_taken_is_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = run("emulate", "anthropic", "--port", str(port))
+    assert is_one_line(ended), ended
+    assert f"can't listen on 127.0.0.1:{port}" in ended.err
+
+
+def test_help_names_every_api_and_every_fault() -> None:
+    from segue.emulator.chaos import FAULTS
+
+    text = " ".join(run("emulate", "--help").out.decode().split())
+    assert all(fault in text for fault in FAULTS)
+    assert set(APIS) >= {"anthropic", "openai-chat"}

@@ -1,0 +1,135 @@
+"""Requests to an emulated provider, and what a client sees of the answer: also of one that breaks off."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+import segue
+from segue.canonical.request import Reply
+from segue.emulator import Emulator
+from segue.emulator.client import letter
+from segue.emulator.providers import PROVIDERS
+from segue.wire.registry import WIRES
+
+APIS = tuple(PROVIDERS)
+PATIENCE = 30.0
+"""How long a client waits at most; nothing here takes that long."""
+
+
+def _tool(name: str, **properties: str) -> dict[str, Any]:
+    members = {key: {"type": "string", "description": text} for key, text in properties.items()}
+    schema = {"type": "object", "properties": members, "required": list(members)}
+    return {"type": "function", "function": {"name": name, "description": name, "parameters": schema}}
+
+
+TOOLS = [_tool("get_weather", city="Which city"), _tool("get_time", zone="Which zone")]
+QUESTION = "How is the weather in Lisbon?"
+_ASKED_TO_THINK = frozenset({"anthropic", "bedrock", "gemini", "openai-responses", "azure-foundry", "qwen"})
+
+
+def conversation(words: str = QUESTION) -> segue.Conversation:
+    chat = segue.Conversation(tools=TOOLS)
+    chat.add_user(words)
+    return chat
+
+
+def body_of(
+    api: str, chat: segue.Conversation | str = QUESTION, *, model: str | None = None, thinks: bool = False
+) -> dict[str, Any]:
+    """A body that this API takes. `thinks`: in which the model shows its thoughts, wherever the API has such a word."""
+    chat = conversation(chat) if isinstance(chat, str) else chat
+    asked = thinks and api in _ASKED_TO_THINK
+    chat.options = {"max_tokens": 4096, "reasoning": {"enabled": True, "budget": 1024} if asked else None}
+    model = model or WIRES[api].default_model
+    body = dict(chat.render(api, model).body)
+    body["model"] = model
+    if asked and api == "gemini":
+        body.setdefault("generationConfig", {})["thinkingConfig"] = {"includeThoughts": True}
+    if asked and api in ("openai-responses", "azure-foundry"):
+        body["reasoning"] = {"effort": "medium", "summary": "auto"}
+    return body
+
+
+class Seen(NamedTuple):
+    """What came: the status (0 where not a byte did), the headers, the bytes of the body, and how it broke off."""
+
+    status: int
+    headers: Mapping[str, str]
+    data: bytes
+    broke: Exception | None = None
+
+    @property
+    def json(self) -> Any:
+        return msgspec.json.decode(self.data)
+
+
+def connect(emulator: Emulator) -> http.client.HTTPConnection:
+    connection = http.client.HTTPConnection("127.0.0.1", emulator.port, timeout=PATIENCE)
+    connection.connect()
+    return connection
+
+
+def ask(
+    emulator: Emulator,
+    body: Mapping[str, Any] | bytes | None = None,
+    *,
+    stream: bool = False,
+    on: http.client.HTTPConnection | None = None,
+    **options: Any,
+) -> Seen:
+    """One request, read piece by piece as it comes, so that what came before a break is not lost."""
+    body = body_of(emulator.api) if body is None else body
+    path, data, headers = letter(emulator.api, body, stream=stream, **options)
+    connection = on or connect(emulator)
+    try:
+        connection.request("POST", path, data, dict(headers))
+        try:
+            answer = connection.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            return Seen(0, {}, b"", error)
+        came = b""
+        broke: Exception | None = None
+        try:
+            while piece := answer.read1():
+                came += piece
+        except (OSError, http.client.HTTPException) as error:
+            broke = error
+        if broke is None and answer.length:
+            broke = http.client.IncompleteRead(came, answer.length)
+        answer.close()
+        return Seen(answer.status, {name.lower(): value for name, value in answer.getheaders()}, came, broke)
+    finally:
+        if on is None:
+            connection.close()
+
+
+def opened(emulator: Emulator, *, stream: bool, without: str = "") -> http.client.HTTPResponse:
+    """An answer of which nothing but the head was read. `without`: what is taken out of the path."""
+    path, data, headers = letter(emulator.api, body_of(emulator.api), stream=stream)
+    connection = connect(emulator)
+    # The answer closes the connection.
+    headers = {**headers, "connection": "close"}
+    connection.request("POST", path.replace(without, ""), data, headers)
+    return connection.getresponse()
+
+
+def raw(emulator: Emulator, body: Mapping[str, Any] | None = None, *, stream: bool = False) -> socket.socket:
+    """A socket that one request was written to, and nothing read from."""
+    path, data, headers = letter(emulator.api, body or body_of(emulator.api), stream=stream)
+    told = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\n{told}content-length: {len(data)}\r\n\r\n"
+    connection = socket.create_connection(("127.0.0.1", emulator.port), timeout=PATIENCE)
+    connection.sendall(head.encode() + data)
+    return connection
+
+
+def reply_of(emulator: Emulator, seen: Seen, *, stream: bool) -> Reply:
+    """The reply as segue reads it."""
+    if stream:
+        return segue.assemble(seen.data, emulator.api)
+    return WIRES[emulator.api].parse_reply(seen.json)
