@@ -59,8 +59,8 @@ catalogue: setup ## write docs/types.md, the table of every type of tool call an
 templates: setup ## unpack the models' own chat templates into .cache (once; tests say why they skip if that can't be)
 	@$(BIN)/python -m tests.templates.unpack
 
-soak: setup ## the properties at length: 100,000 examples, no time limit
-	@SEGUE_SOAK=1 $(BIN)/pytest -n 2 --timeout=0 --inline-snapshot=disable tests/properties $(ARGS)
+soak: setup ## the properties at length: 100,000 examples, thousands of killed writers, no time limit
+	@SEGUE_SOAK=1 $(BIN)/pytest -n 2 --timeout=0 --inline-snapshot=disable tests/properties tests/store $(ARGS)
 
 bench: $(BENCH)/ready-$(HERE) ## run each script in benchmarks/ beside its peers, in an environment of its own
 	@set -e; for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BENCH)/bin/python "$$script" $(ARGS); done

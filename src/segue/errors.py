@@ -4,7 +4,10 @@
 SegueError
 ├── InputError            what the caller gave can't be read or can't be meant; `.path` names the place
 ├── ProjectionError       segue could not keep its own promise (an id or a name would be ambiguous): a bug of ours
-└── RemoteProtocolError   what a provider sent is not its own protocol
+├── RemoteProtocolError   what a provider sent is not its own protocol
+└── StoreError            the store of conversations failed; `.cause` says how, `.retryable` whether it may pass
+    ├── ConflictError     somebody else wrote the conversation first; read it again
+    └── LeaseError        another process has the conversation in hand
 ```
 
 Our fault and theirs are different branches: `except RemoteProtocolError` never hides a bad call.
@@ -13,8 +16,35 @@ Our fault and theirs are different branches: `except RemoteProtocolError` never 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
-__all__ = ["InputError", "ProjectionError", "RemoteProtocolError", "SegueError", "checked_profile", "text_argument"]
+__all__ = [
+    "ConflictError",
+    "InputError",
+    "LeaseError",
+    "ProjectionError",
+    "RemoteProtocolError",
+    "SegueError",
+    "StoreCause",
+    "StoreError",
+    "checked_profile",
+    "text_argument",
+]
+
+StoreCause = Literal[
+    "conflict",  # written by somebody else meanwhile
+    "corrupt",  # damaged or cut off
+    "failed",  # anything else that the engine reports
+    "foreign",  # not a store of segue's
+    "full",  # no room on the disk
+    "leased",  # in another process's hands
+    "locked",  # somebody else kept writing for too long
+    "lost",  # the server can't be reached, or the connection broke
+    "missing",  # there is no such conversation (any more)
+    "newer",  # written by a newer segue
+    "readonly",  # may be read but not written
+    "refused",  # the file or the server may not be used by this user
+]
 
 
 class SegueError(Exception):
@@ -77,3 +107,40 @@ class RemoteProtocolError(SegueError):
         self.code = code
         self.kind = kind
         self.message = said if message is None else message
+
+
+class StoreError(SegueError):
+    """A store that can't be opened, read or written. What was acknowledged before is still there.
+
+    `retryable` says that the same call may succeed later, without anybody doing anything about it.
+    """
+
+    def __init__(self, message: str, *, cause: StoreCause = "failed", retryable: bool = False) -> None:
+        super().__init__(message)
+        self.cause: StoreCause = cause
+        self.retryable = retryable
+
+
+class ConflictError(StoreError):
+    """An append that was meant for another state of the conversation. Nothing of it was written."""
+
+    def __init__(self, conversation: str, expected: int, actual: int) -> None:
+        super().__init__(
+            f"conversation {conversation!r} was written by somebody else: event {expected} was expected to be its "
+            f"last, it is event {actual}; read it again before writing",
+            cause="conflict",
+        )
+        self.conversation = conversation
+        self.expected = expected
+        self.actual = actual
+
+
+class LeaseError(StoreError):
+    """A conversation that is in other hands. `owner` is None where nobody has it (any more); `since` is UTC, ISO."""
+
+    def __init__(self, conversation: str, owner: str | None, since: str | None = None) -> None:
+        held = f"is held by {owner!r} since {since}" if owner is not None else "is no longer held by anybody"
+        super().__init__(f"conversation {conversation!r} {held}", cause="leased", retryable=owner is not None)
+        self.conversation = conversation
+        self.owner = owner
+        self.since = since

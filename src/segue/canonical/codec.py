@@ -18,7 +18,7 @@ from segue.canonical.learning import learnt
 from segue.canonical.request import Options, Reasoning, Reply, Request, ResponseFormat, Tool, ToolChoice, Usage
 from segue.errors import InputError
 
-__all__ = ["VERSION", "decode_block", "decode_message", "decode_request", "dumped", "dumps", "loads"]
+__all__ = ["VERSION", "decode_block", "decode_message", "decode_reply", "decode_request", "dumped", "dumps", "loads"]
 
 VERSION = 1
 STORED = "segue"
@@ -98,6 +98,13 @@ def decode_message(stored: object, path: str) -> Message:
     blocks = tuple(decode_block(item, f"{path}.blocks[{i}]") for i, item in enumerate(fields.get("blocks", ())))
     message = _built(Message, {**fields, "blocks": ()}, path)
     return msgspec.structs.replace(message, blocks=blocks)
+
+
+def decode_reply(stored: object, path: str) -> Reply:
+    fields = _object(stored, path)
+    blocks = tuple(decode_block(item, f"{path}.blocks[{i}]") for i, item in enumerate(fields.get("blocks", ())))
+    reply = _built(Reply, {**fields, "blocks": ()}, path)
+    return msgspec.structs.replace(reply, blocks=blocks, beside=tuple(reply.beside))
 
 
 def decode_block(stored: object, path: str) -> Block:

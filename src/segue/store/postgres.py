@@ -1,0 +1,128 @@
+"""The store on a PostgreSQL server, for those who share one: the extra `postgres`.
+
+Everything lies in one schema of the database, `segue`. Connections come from a pool; the clock of leases and events is
+the server's, so that the machines that share it agree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+
+import psycopg
+
+from segue.errors import InputError, StoreError
+from segue.store.postgres_server import Connection, address, bring_up, connected, explaining, said, with_defaults
+from segue.store.rows import Row
+from segue.store.sql import Query, Session, SqlStore
+
+__all__ = ["PostgresStore"]
+
+_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
+
+
+class _Connection:
+    """A pooled connection, spoken to in the store's words."""
+
+    def __init__(self, connection: Connection, schema: str) -> None:
+        self._cursor: psycopg.Cursor[Row] = connection.cursor()
+        self._schema = schema
+
+    def run(self, sql: str, *values: object) -> list[Row]:
+        self._cursor.execute(said(sql, self._schema), values)
+        return self._cursor.fetchall() if self._cursor.description else []
+
+    def many(self, sql: str, rows: Sequence[Row]) -> None:
+        self._cursor.executemany(said(sql, self._schema), rows)
+
+
+class PostgresStore(SqlStore):
+    """Conversations on a server. `clock` stands in for the server's; `timeout` is how long to wait for it."""
+
+    LOCK = " FOR UPDATE"
+
+    def __init__(
+        self, url: str, *, schema: str = "segue", clock: Callable[[], int] | None = None, timeout: float = 10.0
+    ) -> None:
+        if not _SCHEMA.match(schema):
+            raise InputError(f"{schema!r} can't be the name of a schema", path="schema")
+        self._where = address(url)
+        self._schema = schema
+        self._clock = clock
+        url = with_defaults(url)
+        bring_up(url, schema, self._where)
+        self._pool = connected(url, timeout)
+
+    @property
+    def where(self) -> str:
+        return self._where
+
+    @contextmanager
+    def _reading(self) -> Generator[Session]:
+        if self._pool.closed:
+            raise StoreError(f"{self.where} was closed")
+        with explaining(self.where), self._pool.connection() as connection:
+            yield _Connection(connection, self._schema)
+
+    @contextmanager
+    def _writing(self) -> Generator[Session]:
+        if self._pool.closed:
+            raise StoreError(f"{self.where} was closed")
+        with explaining(self.where), self._pool.connection() as connection, connection.transaction():
+            yield _Connection(connection, self._schema)
+
+    def _now(self, session: Session) -> int:
+        if self._clock is not None:
+            return self._clock()
+        [(now,)] = session.run("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+        return now
+
+    def _event_ids(self, session: Session, count: int) -> list[int]:
+        found = session.run("SELECT nextval(?) FROM generate_series(1, ?)", f"{self._schema}.event_ids", count)
+        return sorted(id for (id,) in found)
+
+    def _index(self, session: Session, parts: Sequence[tuple[int, int, str]]) -> None:
+        session.many(
+            "INSERT INTO @search (event, part, words) VALUES (?, ?, ?::tsvector)",
+            [(event, part, _placed(words)) for event, part, words in parts],
+        )
+
+    def _copy(self, session: Session, number: int, fork: int, seq: int) -> None:
+        session.run(
+            "INSERT INTO @events (id, conversation, seq, at, kind, crc, data) SELECT nextval(?), ?, e.* FROM "
+            "(SELECT seq, at, kind, crc, data FROM @events WHERE conversation = ? AND seq <= ? ORDER BY seq) e",
+            *(f"{self._schema}.event_ids", fork, number, seq),
+        )
+        session.run(
+            "INSERT INTO @search (event, part, words) SELECT new.id, s.part, s.words FROM @events old "
+            "JOIN @events new ON new.conversation = ? AND new.seq = old.seq JOIN @search s ON s.event = old.id "
+            "WHERE old.conversation = ? AND old.seq <= ?",
+            *(fork, number, seq),
+        )
+
+    def _forget(self, session: Session, number: int) -> None:
+        session.run(
+            "DELETE FROM @search s USING @events e WHERE s.event = e.id AND e.conversation = ?",
+            number,
+        )
+
+    def _matches(self, session: Session, query: Query, limit: int) -> list[int]:
+        # The words are letters and digits only, so nothing in them needs to be quoted.
+        rows = (" <-> ".join([*(f"'{word}'" for word in row[:-1]), f"'{row[-1]}':*"]) for row in query)
+        found = session.run(
+            "SELECT DISTINCT event FROM @search WHERE words @@ ?::tsquery ORDER BY event DESC LIMIT ?",
+            *(" & ".join(f"({row})" for row in rows), limit),
+        )
+        return [id for (id,) in found]
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+def _placed(words: str) -> str:
+    """The words with their places, as a `tsvector` is written: cast as it stands, no parser has a say in it."""
+    places: dict[str, list[int]] = {}
+    for place, word in enumerate(words.split(" "), 1):
+        places.setdefault(word, []).append(place)
+    return " ".join(f"'{word}':{','.join(map(str, at))}" for word, at in places.items())

@@ -1,0 +1,345 @@
+"""What both engines do in the same words: every rule of the store stands here once.
+
+SQL is written with `?` for values and `@` before the names of tables; an engine knows how to say that. An engine brings
+its connections, its transactions, its clock, its errors and its index of words, and nothing else.
+
+Whoever writes a conversation holds the lock on its row (or, in SQLite, on the file) from before its number is read
+until the commit: that is why a stale writer is told apart, and why numbers have no gaps.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import ClassVar, Protocol
+
+import msgspec
+
+from segue.errors import ConflictError, InputError, LeaseError, StoreError, text_argument
+from segue.store.base import HistoryStore, Hit, Lease, Record, Summary, iso
+from segue.store.events import Event, Forked, Titled
+from segue.store.ids import checked_id, new_id
+from segue.store.rows import ROW, Prepared, Row, crc_of, damaged, prepare, record_of, storable, summary_after
+from segue.store.words import query_of, show, text_of_event
+
+__all__ = ["Query", "Session", "SqlStore"]
+
+Query = list[tuple[str, ...]]
+
+_PAGE = 200
+_COLUMNS = "number, id, title, created, updated, seq, messages, model, opening"
+
+
+class Session(Protocol):
+    """A connection while it is ours."""
+
+    def run(self, sql: str, *values: object) -> list[Row]: ...
+
+    def many(self, sql: str, rows: Sequence[Row]) -> None: ...
+
+
+class SqlStore(HistoryStore):
+    """A store in an SQL database."""
+
+    LOCK: ClassVar[str] = ""
+
+    @abstractmethod
+    def _writing(self) -> AbstractContextManager[Session]:
+        """A transaction that is on disk when the block ends, and never was if it is left by an error."""
+
+    @abstractmethod
+    def _reading(self) -> AbstractContextManager[Session]: ...
+
+    @abstractmethod
+    def _now(self, session: Session) -> int: ...
+
+    @abstractmethod
+    def _event_ids(self, session: Session, count: int) -> list[int]:
+        """Fresh ids for events, each higher than all that were written before."""
+
+    @abstractmethod
+    def _index(self, session: Session, parts: Sequence[tuple[int, int, str]]) -> None:
+        """Takes words into the index: the event's id, the number of the part, its words parted by spaces."""
+
+    @abstractmethod
+    def _copy(self, session: Session, number: int, fork: int, seq: int) -> None:
+        """Copies the events up to `seq` and their words to another conversation."""
+
+    @abstractmethod
+    def _forget(self, session: Session, number: int) -> None:
+        """Takes the words of a conversation out of the index."""
+
+    @abstractmethod
+    def _matches(self, session: Session, query: Query, limit: int) -> list[int]:
+        """The ids of the events that match, the highest first."""
+
+    def _after_delete(self) -> None:
+        """What an engine does to leave no trace of what was deleted."""
+
+    # ------------------------------------------------------------------------------------------------------- writing
+
+    def create(self, title: str | None = None, id: str | None = None) -> str:
+        text_argument(title, "title", needed=False)
+        text_argument(id, "id", needed=False)
+        wanted = checked_id(id) if id is not None else None
+        titled = [prepare(Titled(title))] if title else []
+        with self._writing() as session:
+            number, summary = self._made(session, wanted, self._now(session))
+            if titled:
+                self._write(session, number, summary, titled, summary.created)
+        return summary.id
+
+    def _made(self, session: Session, wanted: str | None, now: int) -> tuple[int, Summary]:
+        while True:
+            name = wanted or new_id(now)
+            rows = session.run(
+                "INSERT INTO @conversations (id, created, updated, seq, messages) VALUES (?, ?, ?, 0, 0) "
+                "ON CONFLICT (id) DO NOTHING RETURNING number",
+                name,
+                now,
+                now,
+            )
+            if rows:
+                return rows[0][0], Summary(name, None, now, now, 0, 0)
+            if wanted is not None:
+                raise InputError(f"there is already a conversation {wanted!r}", path="id")
+
+    def append(self, conversation: str, expected_seq: int, events: Iterable[Event]) -> int:
+        prepared = [prepare(event) for event in events]
+        with self._writing() as session:
+            number, summary = self._locked(session, conversation)
+            if summary.seq != expected_seq:
+                raise ConflictError(summary.id, expected_seq, summary.seq)
+            if prepared:
+                self._write(session, number, summary, prepared, self._now(session))
+        return expected_seq + len(prepared)
+
+    def _write(self, session: Session, number: int, summary: Summary, prepared: Sequence[Prepared], now: int) -> None:
+        at = max(now, summary.updated)
+        ids = self._event_ids(session, len(prepared))
+        session.many(
+            "INSERT INTO @events (id, conversation, seq, at, kind, crc, data) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [
+                (id, number, seq, at, item.kind, crc_of(seq, at, item.kind, item.data), item.data)
+                for seq, (id, item) in enumerate(zip(ids, prepared, strict=True), summary.seq + 1)
+            ],
+        )
+        parts = [
+            (id, part, words) for id, item in zip(ids, prepared, strict=True) for part, words in enumerate(item.parts)
+        ]
+        if parts:
+            self._index(session, parts)
+        new = summary_after(summary, [item.event for item in prepared])
+        session.run(
+            "UPDATE @conversations SET title = ?, updated = ?, seq = ?, messages = ?, model = ?, opening = ? "
+            "WHERE number = ?",
+            new.title,
+            at,
+            new.seq,
+            new.messages,
+            new.model,
+            new.opening,
+            number,
+        )
+
+    def fork(self, conversation: str, seq: int) -> str:
+        with self._writing() as session:
+            number, origin = self._locked(session, conversation)
+            if not 0 <= seq <= origin.seq:
+                raise InputError(
+                    f"conversation {origin.id!r} has the events 1 to {origin.seq}; there is no {seq}", path="seq"
+                )
+            now = self._now(session)
+            fork, summary = self._made(session, None, now)
+            self._copy(session, number, fork, seq)
+            copied = self._as_of(session, number, origin, msgspec.structs.replace(summary, seq=seq))
+            self._write(session, fork, copied, [prepare(Forked(origin.id, seq))], now)
+        return summary.id
+
+    def _as_of(self, session: Session, number: int, origin: Summary, fork: Summary) -> Summary:
+        """The fork's summary, with what the origin's was at that number."""
+        [(messages,)] = session.run(
+            "SELECT count(*) FROM @events WHERE conversation = ? AND seq <= ? "
+            "AND kind IN ('said', 'completed', 'cancelled')",
+            *(number, fork.seq),
+        )
+        told = [next(self._told(session, number, fork.seq, "'titled'", "DESC"), None)]
+        # Once there is one there always is one, so whoever has none now never had.
+        if origin.model is not None:
+            events = self._told(session, number, fork.seq, "'sent', 'switched'", "DESC")
+            told.append(next((event for event in events if summary_after(fork, [event]).model), None))
+        if origin.opening is not None:
+            events = self._told(session, number, fork.seq, "'said'", "ASC")
+            told.append(next((event for event in events if summary_after(fork, [event]).opening), None))
+        known = summary_after(fork, [event for event in told if event is not None])
+        return msgspec.structs.replace(known, seq=fork.seq, messages=messages)
+
+    def _told(self, session: Session, number: int, seq: int, kinds: str, order: str) -> Iterator[Event]:
+        """The events of these kinds up to `seq`, read as they are asked for."""
+        low, high = 0, seq + 1
+        while True:
+            rows = session.run(
+                f"SELECT {ROW} FROM @events WHERE conversation = ? AND seq > ? AND seq < ? AND kind IN ({kinds}) "
+                f"ORDER BY seq {order} LIMIT ?",
+                *(number, low, high, _PAGE),
+            )
+            if not rows:
+                return
+            for row in rows:
+                yield record_of(str(number), row).event
+            low, high = (rows[-1][0], high) if order == "ASC" else (low, rows[-1][0])
+
+    def delete(self, *conversations: str) -> None:
+        with self._writing() as session:
+            # In one order for all, so that two who delete the same do not wait for each other.
+            for conversation in sorted(set(conversations)):
+                number, _ = self._locked(session, conversation)
+                self._forget(session, number)
+                session.run("DELETE FROM @leases WHERE conversation = ?", number)
+                session.run("DELETE FROM @events WHERE conversation = ?", number)
+                session.run("DELETE FROM @conversations WHERE number = ?", number)
+        self._after_delete()
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    def events(self, conversation: str, after: int = 0, until: int | None = None) -> Iterator[Record]:
+        with self._reading() as session:
+            number, summary = self._row(session, conversation)
+        last = summary.seq if until is None else min(until, summary.seq)
+        return self._pages(number, summary.id, max(0, after), last)
+
+    def _pages(self, number: int, conversation: str, after: int, last: int) -> Iterator[Record]:
+        while after < last:
+            with self._reading() as session:
+                rows = session.run(
+                    f"SELECT {ROW} FROM @events WHERE conversation = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
+                    *(number, after, last, _PAGE),
+                )
+                if not rows:
+                    self._row(session, conversation)
+            for row in rows:
+                after += 1
+                if row[0] != after:
+                    break
+                yield record_of(conversation, row)
+            if not rows or rows[-1][0] != after:
+                raise damaged(conversation, after, "it is not there")
+
+    def tail(self, conversation: str, count: int) -> Sequence[Record]:
+        with self._reading() as session:
+            number, summary = self._row(session, conversation)
+            rows = session.run(
+                f"SELECT {ROW} FROM @events WHERE conversation = ? AND seq > ? AND seq <= ? ORDER BY seq",
+                *(number, max(0, summary.seq - max(0, count)), summary.seq),
+            )
+        return [record_of(summary.id, row) for row in rows]
+
+    def get(self, conversation: str) -> Summary:
+        with self._reading() as session:
+            return self._row(session, conversation)[1]
+
+    def list(self, limit: int = 50, before: Summary | None = None) -> Sequence[Summary]:
+        older = "WHERE (updated, id) < (?, ?)" if before is not None else ""
+        key = (before.updated, before.id) if before is not None else ()
+        with self._reading() as session:
+            rows = session.run(
+                f"SELECT {_COLUMNS} FROM @conversations {older} ORDER BY updated DESC, id DESC LIMIT ?",
+                *(*key, max(0, limit)),
+            )
+        return [Summary(*row[1:]) for row in rows]
+
+    def find(self, prefix: str) -> str:
+        text_argument(prefix, "id")
+        with self._reading() as session:
+            for start in dict.fromkeys((prefix, prefix.lower())):
+                rows = session.run(
+                    "SELECT id FROM @conversations WHERE id >= ? AND id < ? ORDER BY id LIMIT 6",
+                    *(storable(start), storable(start) + "~"),
+                )
+                names: Sequence[str] = [row[0] for row in rows]
+                if start in names or len(names) == 1:
+                    return start if start in names else names[0]
+                if names:
+                    some = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+                    raise InputError(f"several conversations begin with {prefix!r}: {some}", path="id")
+        raise InputError(f"no conversation begins with {prefix!r}", path="id")
+
+    def search(self, words: str, limit: int = 20) -> Sequence[Hit]:
+        text_argument(words, "words")
+        query = query_of(words)
+        if not query or limit <= 0:
+            return []
+        hits: dict[int, Hit] = {}
+        with self._reading() as session:
+            ids = self._matches(session, query, limit)
+            places = ", ".join("?" * len(ids))
+            rows = (
+                session.run(
+                    "SELECT c.id, c.title, e.seq, e.at, e.kind, e.crc, e.data, e.id FROM @events e "
+                    f"JOIN @conversations c ON c.number = e.conversation WHERE e.id IN ({places})",
+                    *ids,
+                )
+                if ids
+                else []
+            )
+        for name, title, *event, id in rows:
+            record = record_of(name, tuple(event))
+            hits[id] = Hit(name, title, record.seq, record.at, show(text_of_event(record.event), query))
+        return [hits[id] for id in ids if id in hits]
+
+    # -------------------------------------------------------------------------------------------------------- leases
+
+    def acquire(self, conversation: str, owner: str, ttl: float) -> Lease:
+        return self._leased(conversation, owner, ttl, fresh=True)
+
+    def renew(self, conversation: str, owner: str, ttl: float) -> Lease:
+        return self._leased(conversation, owner, ttl, fresh=False)
+
+    def _leased(self, conversation: str, owner: str, ttl: float, *, fresh: bool) -> Lease:
+        _checked_owner(owner)
+        if not ttl > 0:
+            raise InputError("a lease has to last for some time", path="ttl")
+        with self._writing() as session:
+            number, summary = self._locked(session, conversation)
+            now = self._now(session)
+            rows = session.run("SELECT owner, since, expires FROM @leases WHERE conversation = ?", number)
+            holder, since, expires = rows[0] if rows else (None, now, 0)
+            if holder != owner:
+                if expires > now:
+                    raise LeaseError(summary.id, holder, iso(since))
+                if not fresh:
+                    raise LeaseError(summary.id, None)
+                since = now
+            lease = Lease(summary.id, owner, since, now + round(ttl * 1_000_000))
+            session.run(
+                "INSERT INTO @leases (conversation, owner, since, expires) VALUES (?, ?, ?, ?) ON CONFLICT "
+                "(conversation) DO UPDATE SET owner = excluded.owner, since = excluded.since, "
+                "expires = excluded.expires",
+                *(number, owner, since, lease.expires),
+            )
+        return lease
+
+    def release(self, conversation: str, owner: str) -> None:
+        _checked_owner(owner)
+        with self._writing() as session:
+            number, _ = self._locked(session, conversation)
+            session.run("DELETE FROM @leases WHERE conversation = ? AND owner = ?", number, owner)
+
+    # ---------------------------------------------------------------------------------------------------------- rows
+
+    def _locked(self, session: Session, conversation: str) -> tuple[int, Summary]:
+        return self._row(session, conversation, self.LOCK)
+
+    def _row(self, session: Session, conversation: str, lock: str = "") -> tuple[int, Summary]:
+        text_argument(conversation, "conversation")
+        rows = session.run(f"SELECT {_COLUMNS} FROM @conversations WHERE id = ?{lock}", storable(conversation))
+        if not rows:
+            raise StoreError(f"there is no conversation {conversation!r} in {self.where}", cause="missing")
+        return rows[0][0], Summary(*rows[0][1:])
+
+
+def _checked_owner(owner: str) -> None:
+    text_argument(owner, "owner")
+    if not owner or owner != storable(owner):
+        raise InputError(f"{owner!r} can't be the name of an owner", path="owner")

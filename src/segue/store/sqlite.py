@@ -1,0 +1,204 @@
+"""The store in one SQLite file: the default engine, with what Python brings along.
+
+The write-ahead log lets readers read while one writes, and with `synchronous = FULL` a commit is on disk when it
+returns. One connection behind a lock serves all threads of a process.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import cast
+
+from segue.errors import StoreError
+from segue.store.migrations import missing_steps
+from segue.store.rows import Row
+from segue.store.sql import Query, Session, SqlStore
+from segue.store.sqlite_file import APPLICATION_ID, examine, explaining, make_room
+from segue.store.words import PARTS
+
+__all__ = ["SqliteStore"]
+
+_OLDEST = (3, 35, 0)
+_PRAGMAS = (
+    "PRAGMA synchronous = FULL",
+    "PRAGMA fullfsync = ON",
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA cell_size_check = ON",
+    "PRAGMA secure_delete = ON",
+    "PRAGMA trusted_schema = OFF",
+)
+_PAUSE = 0.02
+# Two stores of one process that make the same file: the one must not close it while the other has a lock on it.
+_opening = threading.Lock()
+
+
+def _machine_clock() -> int:
+    return time.time_ns() // 1_000
+
+
+class _Connection:
+    """SQLite's connection, spoken to in the store's words."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.raw = connection
+
+    def run(self, sql: str, *values: object) -> list[Row]:
+        return self.raw.execute(sql.replace("@", ""), cast("Sequence[str]", values)).fetchall()
+
+    def many(self, sql: str, rows: Sequence[Row]) -> None:
+        self.raw.executemany(sql.replace("@", ""), rows)
+
+
+class SqliteStore(SqlStore):
+    """Conversations in one file. `clock` gives microseconds since 1970; `timeout` is how long to wait for a writer."""
+
+    def __init__(self, path: str | Path, *, clock: Callable[[], int] = _machine_clock, timeout: float = 10.0) -> None:
+        self.path = Path(path).expanduser().resolve()
+        self._clock = clock
+        self._timeout = timeout
+        self._lock = threading.RLock()
+        if sqlite3.sqlite_version_info < _OLDEST:
+            raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old for the store: 3.35 or newer is needed")
+        with _opening:
+            fresh = make_room(self.path)
+            if not fresh:
+                examine(self.path, timeout)
+            with explaining(self.where):
+                connection = sqlite3.connect(
+                    self.path, timeout=timeout, isolation_level=None, check_same_thread=False, cached_statements=64
+                )
+                try:
+                    self._set_up(connection)
+                except BaseException:
+                    connection.close()
+                    raise
+        self._connection: sqlite3.Connection | None = connection
+        self._inode = self._found_inode()
+
+    @property
+    def where(self) -> str:
+        return str(self.path)
+
+    def _set_up(self, connection: sqlite3.Connection) -> None:
+        if not connection.execute("PRAGMA application_id").fetchone()[0]:
+            # Before the log is switched on, so that the file itself says from its first page on whose it is.
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        self._switch_log_on(connection)
+        for pragma in _PRAGMAS:
+            connection.execute(pragma)
+        if missing_steps(connection.execute("PRAGMA user_version").fetchone()[0], self.where):
+            with _transaction(connection):
+                # Asked again under the lock: somebody else may have done it meanwhile.
+                [version] = connection.execute("PRAGMA user_version").fetchone()
+                for number, step in enumerate(missing_steps(version, self.where), version + 1):
+                    for statement in step.sqlite:
+                        connection.execute(statement)
+                    connection.execute(f"PRAGMA user_version = {number}")
+
+    def _switch_log_on(self, connection: sqlite3.Connection) -> None:
+        """SQLite does not wait by itself for others that open the same new file."""
+        deadline = time.monotonic() + self._timeout
+        while True:
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > deadline:
+                    raise
+                time.sleep(_PAUSE)
+            else:
+                return
+
+    def _found_inode(self) -> tuple[int, int] | None:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    @contextmanager
+    def _reading(self) -> Generator[Session]:
+        with self._lock, explaining(self.where):
+            if self._connection is None:
+                raise StoreError(f"{self.where} was closed")
+            yield _Connection(self._connection)
+
+    @contextmanager
+    def _writing(self) -> Generator[Session]:
+        with self._reading() as session:
+            if self._found_inode() != self._inode:
+                raise StoreError(f"{self.where} was removed or replaced while it was in use", cause="failed")
+            with _transaction(cast("_Connection", session).raw):
+                yield session
+
+    def _now(self, session: Session) -> int:
+        return self._clock()
+
+    def _event_ids(self, session: Session, count: int) -> list[int]:
+        [(highest,)] = session.run("SELECT max(id) FROM @events")
+        return list(range((highest or 0) + 1, (highest or 0) + 1 + count))
+
+    def _index(self, session: Session, parts: Sequence[tuple[int, int, str]]) -> None:
+        session.many(
+            "INSERT INTO @search (rowid, words) VALUES (?, ?)",
+            [(event * PARTS + part, words) for event, part, words in parts],
+        )
+
+    def _copy(self, session: Session, number: int, fork: int, seq: int) -> None:
+        [first, *_] = self._event_ids(session, 1)
+        session.run(
+            "INSERT INTO @events (id, conversation, seq, at, kind, crc, data) "
+            "SELECT ? + seq, ?, seq, at, kind, crc, data FROM @events WHERE conversation = ? AND seq <= ?",
+            *(first, fork, number, seq),
+        )
+        session.run(
+            "INSERT INTO @search (rowid, words) SELECT (? + e.seq) * ? + s.rowid % ?, s.words FROM @events e "
+            "JOIN @search s ON s.rowid >= e.id * ? AND s.rowid < (e.id + 1) * ? "
+            "WHERE e.conversation = ? AND e.seq <= ?",
+            *(first, PARTS, PARTS, PARTS, PARTS, number, seq),
+        )
+
+    def _forget(self, session: Session, number: int) -> None:
+        ids = session.run("SELECT id FROM @events WHERE conversation = ?", number)
+        session.many(
+            "DELETE FROM @search WHERE rowid >= ? AND rowid < ?", [(id * PARTS, (id + 1) * PARTS) for (id,) in ids]
+        )
+        # FTS5 only notes that the words are gone; this writes the index anew, without them.
+        session.run("INSERT INTO @search (search) VALUES ('optimize')")
+
+    def _after_delete(self) -> None:
+        """The log may still hold what was deleted. Where a reader is in the way, the next one empties it."""
+        with suppress(StoreError), self._reading() as session:
+            session.run("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _matches(self, session: Session, query: Query, limit: int) -> list[int]:
+        said = " AND ".join(f'"{" ".join(row)}"*' for row in query)
+        found = session.run(
+            f"SELECT DISTINCT rowid / {PARTS} FROM @search WHERE search MATCH ? ORDER BY rowid DESC LIMIT ?",
+            *(said, limit),
+        )
+        return [id for (id,) in found]
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None:
+                connection, self._connection = self._connection, None
+                with suppress(sqlite3.Error):
+                    connection.close()
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Generator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+        raise

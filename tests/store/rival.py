@@ -1,0 +1,36 @@
+"""A process that writes when it is told to: one line in, one line out.
+
+python -m tests.store.rival KIND PLACE SCHEMA CONVERSATION
+"""
+
+from __future__ import annotations
+
+import sys
+
+from segue.canonical.blocks import Message, Text
+from segue.errors import ConflictError, LeaseError
+from segue.store.events import Said
+
+from .conftest import opened
+
+
+def main() -> None:
+    kind, place, schema, conversation = sys.argv[1:]
+    with opened(kind, place, schema) as store:
+        print("ready", flush=True)
+        for line in sys.stdin:
+            word, *rest = line.split()
+            try:
+                if word == "append":
+                    said = [Said(Message("human", (Text(rest[1]),))), Said(Message("human", (Text(rest[1]),)))]
+                    print("wrote", store.append(conversation, int(rest[0]), said), flush=True)
+                else:
+                    print("holds", store.acquire(conversation, rest[0], 600).owner, flush=True)
+            except ConflictError as error:
+                print("conflict", error.actual, flush=True)
+            except LeaseError as error:
+                print("held", error.owner, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Events as JSON: what is written comes back, and what is not known stays."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segue import Conversation
+from segue.canonical.blocks import Message, Text
+from segue.errors import InputError
+from segue.store.events import Compressed, Event, Opened, Said, Titled, Unknown, decode_event, dump_event, kind_of
+
+from .talk import EACH_KIND, any_event
+
+
+@pytest.mark.parametrize("event", EACH_KIND, ids=kind_of)
+def test_every_kind_comes_back(event: Event) -> None:
+    assert decode_event(dump_event(event)) == event
+
+
+@given(any_event)
+def test_any_event_comes_back(event: Event) -> None:
+    assert decode_event(dump_event(event)) == event
+
+
+@pytest.mark.parametrize("event", EACH_KIND, ids=kind_of)
+def test_unknown_fields_stay(event: Event) -> None:
+    stored = {**json.loads(dump_event(event)), "later": {"x": [1]}}
+    assert json.loads(dump_event(decode_event(json.dumps(stored)))) == stored
+
+
+def test_an_unknown_block_in_a_message_stays() -> None:
+    stored = {"type": "said", "message": {"speaker": "ai", "blocks": [{"type": "hologram", "beam": 3}]}}
+    assert json.loads(dump_event(decode_event(json.dumps(stored)))) == stored
+
+
+def test_no_field_of_ours_can_be_taken_for_the_kind() -> None:
+    assert json.loads(dump_event(Titled("x", extra={"type": "said"})))["type"] == "titled"
+    assert json.loads(dump_event(Unknown("new", {"type": "said"})))["type"] == "new"
+
+
+def test_a_request_is_opened_and_comes_back_whole() -> None:
+    body = {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 9,
+        "system": "s",
+        "metadata": {"user_id": "u"},
+        "type": "a key that no API has",
+        "messages": [{"role": "user", "content": "hi"}],
+    }
+    request = Conversation.from_body(body, source="anthropic")._request
+    assert decode_event(dump_event(Opened.of(request))) == Opened.of(request)
+    assert Opened.of(request).request == request
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        *("", "{", "[]", "3", '{"type": 3}', '{"message": {}}', '{"type": "said"}', '{"type": "titled"}'),
+        *('{"type": "said", "message": {"speaker": "ai", "blocks": 4}}', '{"type": "undone", "seq": "one"}'),
+        '{"type": "compressed", "strategy": "x", "kept": [[1]]}',
+        '{"type": "compressed", "strategy": "x", "replaced": [4]}',
+    ],
+)
+def test_what_is_no_event_is_refused(stored: str) -> None:
+    with pytest.raises(InputError):
+        decode_event(stored)
+
+
+@pytest.mark.parametrize("event", [Titled("\ud800"), Said(Message("human", (Text("cut \udfff"),)))], ids=kind_of)
+def test_half_a_character_is_refused(event: Event) -> None:
+    with pytest.raises(InputError):
+        dump_event(event)
+
+
+@given(st.data())
+def test_a_compression_says_how_to_get_from_one_list_to_the_other(data: st.DataObject) -> None:
+    before = [Message("human", (Text(str(number)),)) for number in range(data.draw(st.integers(0, 8)))]
+    new = st.builds(lambda text: Message("human", (Text(text),)), st.text(max_size=3))
+    after = data.draw(st.lists(st.sampled_from(before) | new if before else new, max_size=10))
+    event = Compressed.between(before, after, strategy="any")
+    again = decode_event(dump_event(event))
+    assert isinstance(again, Compressed)
+    assert again.applied(before) == tuple(after)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Compressed("x", kept=((0, 3),)),
+        Compressed("x", kept=((1, 0),)),
+        Compressed("x", replaced=((2, Message("ai", ())),)),
+    ],
+)
+def test_a_compression_of_other_messages_is_refused(event: Compressed) -> None:
+    with pytest.raises(InputError):
+        event.applied([Message("human", ())])

@@ -1,0 +1,346 @@
+"""The file of an SQLite store: who may read it, what is refused, and that what is refused stays as it is."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from segue.errors import StoreError
+from segue.store import default, default_place, open_store
+from segue.store.events import Event
+from segue.store.sqlite import SqliteStore
+from segue.store.sqlite_file import APPLICATION_ID
+
+from .talk import EACH_KIND, human
+
+ROOT = Path(__file__).parents[2]
+
+
+def a_store(path: Path, events: tuple[Event, ...] = EACH_KIND) -> str:
+    with SqliteStore(path) as store:
+        conversation = store.create("a title")
+        store.append(conversation, 1, events)
+    return conversation
+
+
+def in_child(script: str, *arguments: object, **options) -> list[str]:
+    """The lines that a process prints; it has to end well and by itself."""
+    done = subprocess.run(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        check=False,
+        **options,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+# -------------------------------------------------------------------------------------------------------- permissions
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+def test_only_the_owner_may_read_what_is_made(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        path = tmp_path / "new" / "folders" / "history.db"
+        with SqliteStore(path) as store:
+            store.append(store.create(), 0, EACH_KIND)
+            modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+    finally:
+        os.umask(before)
+    assert modes == {"history.db": 0o600, "history.db-wal": 0o600, "history.db-shm": 0o600}
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in (path.parent, path.parent.parent)} == {0o700}
+
+
+def test_an_empty_file_becomes_a_store_of_its_owners(tmp_path: Path) -> None:
+    path = tmp_path / "empty"
+    path.touch(0o644)
+    a_store(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_the_file_says_whose_it_is_and_is_safe(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    with SqliteStore(path) as store, store._reading() as session:
+        asked = {name: session.run(f"PRAGMA {name}")[0][0] for name in ("journal_mode", "synchronous", "secure_delete")}
+        assert asked == {"journal_mode": "wal", "synchronous": 2, "secure_delete": 1}
+        assert session.run("PRAGMA application_id") == [(APPLICATION_ID,)]
+    assert path.read_bytes()[68:72] == b"SEGU"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["history.db"]
+
+
+# ------------------------------------------------------------------------------------------------------------ refusals
+
+
+def _foreign(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE t (a)")
+    connection.close()
+
+
+def _foreign_with_log(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA application_id = 7")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("CREATE TABLE t (a)")
+    connection.close()
+
+
+def _cut(path: Path) -> None:
+    a_store(path)
+    os.truncate(path, path.stat().st_size - 4096)
+
+
+def _cut_in_the_middle(path: Path) -> None:
+    a_store(path)
+    os.truncate(path, 4096 * 3 + 100)
+
+
+def _cut_in_the_head(path: Path) -> None:
+    a_store(path)
+    os.truncate(path, 90)
+
+
+def _other_head(path: Path) -> None:
+    a_store(path)
+    path.write_bytes(b"\0" * 100 + path.read_bytes()[100:])
+
+
+def _a_page_of_noise(path: Path) -> None:
+    a_store(path)
+    data = bytearray(path.read_bytes())
+    data[4096 * 2 : 4096 * 3] = random.Random(1).randbytes(4096)
+    path.write_bytes(data)
+
+
+def _no_tables(path: Path) -> None:
+    a_store(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE leases")
+    connection.close()
+
+
+REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
+    "text": (lambda path: path.write_text("dear diary\n" * 50, "utf-8"), "foreign"),
+    "a short text": (lambda path: path.write_text("x", "utf-8"), "foreign"),
+    "noise": (lambda path: path.write_bytes(random.Random(2).randbytes(9000)), "foreign"),
+    "zeros": (lambda path: path.write_bytes(bytes(8192)), "foreign"),
+    "another program's": (_foreign, "foreign"),
+    "another program's with a log": (_foreign_with_log, "foreign"),
+    "a head of nothing": (_other_head, "foreign"),
+    "cut in the head": (_cut_in_the_head, "corrupt"),
+    "cut": (_cut, "corrupt"),
+    "cut in the middle": (_cut_in_the_middle, "corrupt"),
+    "a page of noise": (_a_page_of_noise, "corrupt"),
+    "no tables": (_no_tables, "corrupt"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_no_store_is_refused_and_stays_as_it_is(tmp_path: Path, case: str) -> None:
+    make, cause = REFUSED[case]
+    path = tmp_path / "file"
+    make(path)
+    before = path.read_bytes(), path.stat().st_mode, path.stat().st_mtime_ns
+    with pytest.raises(StoreError) as caught:
+        SqliteStore(path)
+    assert caught.value.cause == cause
+    assert str(path) in str(caught.value)
+    assert (path.read_bytes(), path.stat().st_mode, path.stat().st_mtime_ns) == before
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_bytes_that_changed_are_noticed_or_change_nothing(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    path = tmp_path / "file"
+    conversation = a_store(path, tuple(human(f"message {number} " + "word " * 40) for number in range(60)))
+    with SqliteStore(path) as store:
+        whole = list(store.events(conversation))
+    data = bytearray(path.read_bytes())
+    for _ in range(3):
+        data[chance.randrange(100, len(data))] ^= 1 << chance.randrange(8)
+    path.write_bytes(data)
+    cause = read = None
+    try:
+        with SqliteStore(path) as store:
+            read = list(store.events(conversation))
+    except StoreError as error:
+        cause = error.cause
+    assert read == whole or cause in ("corrupt", "missing", "foreign", "newer")
+
+
+def test_a_folder_a_pipe_and_no_place_at_all(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").write_text("x", "utf-8")
+    for place, cause in ((tmp_path, "foreign"), (tmp_path / "pipe", "foreign"), (tmp_path / "file" / "x", "refused")):
+        with pytest.raises(StoreError) as caught:
+            SqliteStore(place)
+        assert caught.value.cause == cause
+
+
+def test_a_link_to_nowhere_is_a_place_for_a_store(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "later" / "history.db")
+    conversation = a_store(tmp_path / "link")
+    with SqliteStore(tmp_path / "later" / "history.db") as store:
+        assert store.get(conversation).seq == 1 + len(EACH_KIND)
+
+
+UNREADABLE = """
+import os, sys
+from segue.errors import StoreError
+from segue.store.sqlite import SqliteStore
+try:
+    SqliteStore(sys.argv[1])
+except StoreError as error:
+    print(error.cause)
+"""
+
+
+def test_what_may_not_be_read_or_written_is_refused(tmp_path: Path) -> None:
+    # Root may read everything: another user asks, who can reach neither our modules nor our folders by himself.
+    import tempfile
+
+    script = f"import os, sys; sys.path[:] = {sys.path!r}\nimport segue.store.sqlite\nWHO{UNREADABLE}"
+    script = script.replace("WHO", "os.setuid(65534) if os.geteuid() == 0 else None")
+    with tempfile.TemporaryDirectory(dir="/tmp") as made:
+        folder = Path(made)
+        folder.chmod(0o755)
+        a_store(folder / "closed")
+        (folder / "closed").chmod(0o000 if os.geteuid() else 0o600)
+        before = (folder / "closed").read_bytes() if os.geteuid() == 0 else b""
+        assert in_child(script, folder / "closed") == ["refused"]
+        if os.geteuid() == 0:
+            assert (folder / "closed").read_bytes() == before
+            assert in_child(script, folder / "new" / "history.db") == ["refused"]
+
+
+def test_a_file_that_vanishes_while_in_use_takes_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    with SqliteStore(path) as store:
+        conversation = store.create()
+        path.unlink()
+        with pytest.raises(StoreError, match="removed or replaced"):
+            store.append(conversation, 0, [human("into the void")])
+
+
+def test_somebody_who_keeps_writing_is_an_error_worth_retrying(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    with SqliteStore(path) as patient, SqliteStore(path, timeout=0.05) as hasty:
+        conversation = patient.create()
+        with patient._writing():
+            with pytest.raises(StoreError) as caught:
+                hasty.append(conversation, 0, [human("now")])
+            assert hasty.get(conversation).seq == 0
+        assert (caught.value.cause, caught.value.retryable) == ("locked", True)
+        assert hasty.append(conversation, 0, [human("now")]) == 1
+
+
+def test_nothing_is_left_of_what_was_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    with SqliteStore(path) as store:
+        stays, gone = store.create("ordinary"), store.create("zanzibar")
+        store.append(gone, 1, [human("my word is rumpelstilzchen " * 300)])
+        store.append(stays, 1, [human("something else")])
+        store.delete(gone)
+        left = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+        assert b"ordinary" in left
+        for word in (b"rumpelstilz", b"zanzibar", gone.encode()):
+            assert word not in left
+
+
+# ----------------------------------------------------------------------------------------------------------- full disk
+
+FULL = """
+import resource, sys
+from segue.canonical.blocks import Message, Text
+from segue.errors import StoreError
+from segue.store.events import Said
+from segue.store.sqlite import SqliteStore
+
+def said(number, words=2000):
+    return Said(Message("human", (Text(f"{number} " + "word " * words),)))
+
+path, room = sys.argv[1], int(sys.argv[2])
+with SqliteStore(path) as store:
+    conversation = store.create()
+    written = store.append(conversation, 0, [said(0)])
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
+    try:
+        while True:
+            written = store.append(conversation, written, [said(written), said(written + 1)])
+    except StoreError as error:
+        print(error.cause)
+    print([r.event for r in store.events(conversation)] == [said(0), *(said(n) for n in range(1, written))])
+    print(store.get(conversation).seq == written and len(store.search("word", 10_000)) == written)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    print(store.append(conversation, written, [said(written)]) == written + 1)
+print(written)
+"""
+
+NO_ROOM = """
+import resource, sys
+from segue.errors import StoreError
+from segue.store.sqlite import SqliteStore
+_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), hard))
+try:
+    SqliteStore(sys.argv[1])
+except StoreError as error:
+    print(error.cause)
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+with SqliteStore(sys.argv[1]) as store:
+    print(len(store.list()))
+"""
+
+
+@pytest.mark.parametrize("room", [200_000, 300_001, 1_000_000])
+def test_a_full_disk_is_told_and_the_old_state_is_whole(tmp_path: Path, room: int) -> None:
+    path = tmp_path / "history.db"
+    *told, written = in_child(FULL, path, room)
+    assert told == ["full", "True", "True", "True"]
+    with SqliteStore(path) as store:
+        [summary] = store.list()
+        assert len(list(store.events(summary.id))) == summary.seq == int(written) + 1
+
+
+@pytest.mark.parametrize("room", [0, 3000, 5000, 20_000])
+def test_no_room_for_a_new_store(tmp_path: Path, room: int) -> None:
+    assert in_child(NO_ROOM, tmp_path / "history.db", room) == ["full", "0"]
+
+
+# ----------------------------------------------------------------------------------------------------------- the place
+
+
+def test_where_the_users_store_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SEGUE_STORE", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_place().endswith("history.db")
+    assert default_place().startswith(str(tmp_path))
+    assert default_place("/configured.db") == "/configured.db"
+    monkeypatch.setenv("SEGUE_STORE", str(tmp_path / "named.db"))
+    with default("/configured.db") as store:
+        assert store.where == str((tmp_path / "named.db").resolve())
+
+
+def test_a_place_is_a_file_or_a_server(tmp_path: Path) -> None:
+    with open_store(tmp_path / "x.db") as store:
+        assert isinstance(store, SqliteStore)
+    with pytest.raises(StoreError) as caught:
+        open_store(f"postgresql://user:hush@/nowhere?host={tmp_path}")
+    assert (caught.value.cause, caught.value.retryable) == ("lost", True)
+    assert "hush" not in str(caught.value)

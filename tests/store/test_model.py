@@ -1,0 +1,199 @@
+"""A store against a model of it: any order of writing, forking, deleting and leasing, with another store looking on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from segue.errors import ConflictError, InputError, LeaseError, StoreError
+from segue.store.base import Summary
+from segue.store.events import Cancelled, Completed, Event, Forked, Said, Sent, Switched, Titled
+from segue.store.rows import storable
+from segue.store.sql import SqlStore
+from tests.budget import examples
+
+from .conftest import ENGINES, Engine
+from .talk import any_event
+
+OWNERS = ("one", "two", "three")
+
+
+class Modelled:
+    """What a conversation is, without any database."""
+
+    def __init__(self, created: int) -> None:
+        self.created = self.updated = created
+        self.events: list[tuple[int, Event]] = []
+        self.lease: tuple[str, int, int] | None = None
+
+    def write(self, now: int, events: list[Event]) -> None:
+        if events:
+            self.updated = max(now, self.updated)
+            self.events += [(self.updated, event) for event in events]
+
+    def summary(self, name: str) -> Summary:
+        title = model = opening = None
+        messages = 0
+        for _, event in self.events:
+            messages += isinstance(event, Said | Completed | Cancelled)
+            if isinstance(event, Titled):
+                title = storable(event.text) or None
+            if isinstance(event, Sent | Switched) and event.model is not None:
+                model = storable(event.model)
+            if isinstance(event, Said) and event.message.speaker == "human" and not opening:
+                opening = storable(" ".join(event.message.blocks[0].text.split()))  # pyright: ignore[reportAttributeAccessIssue]
+        return Summary(name, title, self.created, self.updated, len(self.events), messages, model, opening)
+
+
+class Journal(RuleBasedStateMachine):
+    """Two handles of one store: one of them writes by each rule, the other has to see it."""
+
+    names = Bundle("names")
+
+    @staticmethod
+    def make() -> Engine:
+        raise NotImplementedError
+
+    @initialize()
+    def begin(self) -> None:
+        self.now = 1_000_000_000
+        self.engine = self.make()
+        self.stores = [self.engine.open(clock=lambda: self.now), self.engine.open(clock=lambda: self.now)]
+        self.model: dict[str, Modelled] = {}
+
+    def teardown(self) -> None:
+        self.engine.close()
+
+    def store(self, which: bool) -> SqlStore:
+        return self.stores[which]
+
+    @rule(seconds=st.integers(-2, 20))
+    def time_passes(self, seconds: int) -> None:
+        self.now += seconds * 1_000_000
+
+    @rule(target=names, which=st.booleans(), title=st.none() | st.text(max_size=5), own=st.booleans())
+    def create(self, which: bool, title: str | None, own: bool) -> str:
+        wanted = f"own-{len(self.model)}-{self.now}" if own else None
+        if wanted in self.model:
+            with pytest.raises(InputError):
+                self.store(which).create(title, wanted)
+            return wanted
+        name = self.store(which).create(title, wanted)
+        self.model[name] = Modelled(self.now)
+        self.model[name].write(self.now, [Titled(title)] if title else [])
+        return name
+
+    @rule(name=names, which=st.booleans(), events=st.lists(any_event, max_size=4), late=st.integers(0, 2))
+    def append(self, name: str, which: bool, events: list[Event], late: int) -> None:
+        if self.gone(name, lambda: self.store(which).append(name, 0, events)):
+            return
+        model = self.model[name]
+        expected = len(model.events) - late
+        if late:
+            with pytest.raises(ConflictError) as caught:
+                self.store(which).append(name, expected, events)
+            assert (caught.value.expected, caught.value.actual) == (expected, len(model.events))
+        else:
+            assert self.store(which).append(name, expected, events) == expected + len(events)
+            model.write(self.now, events)
+
+    @rule(target=names, name=names, which=st.booleans(), share=st.floats(0, 1))
+    def fork(self, name: str, which: bool, share: float) -> str:
+        if self.gone(name, lambda: self.store(which).fork(name, 0)):
+            return name
+        seq = round(share * len(self.model[name].events))
+        made = self.store(which).fork(name, seq)
+        assert made not in self.model
+        self.model[made] = Modelled(self.now)
+        self.model[made].events = self.model[name].events[:seq]
+        self.model[made].write(self.now, [Forked(name, seq)])
+        return made
+
+    @rule(name=consumes(names), which=st.booleans())
+    def delete(self, name: str, which: bool) -> None:
+        if not self.gone(name, lambda: self.store(which).delete(name)):
+            self.store(which).delete(name)
+            del self.model[name]
+
+    @rule(name=names, which=st.booleans(), owner=st.sampled_from(OWNERS), ttl=st.integers(1, 15), again=st.booleans())
+    def lease(self, name: str, which: bool, owner: str, ttl: int, again: bool) -> None:
+        ask = self.store(which).renew if again else self.store(which).acquire
+        if self.gone(name, lambda: ask(name, owner, ttl)):
+            return
+        held = self.model[name].lease
+        mine = held is not None and held[0] == owner
+        free = held is None or held[2] <= self.now
+        if mine or (free and not again):
+            since = held[1] if held is not None and mine else self.now
+            self.model[name].lease = (owner, since, self.now + ttl * 1_000_000)
+            lease = ask(name, owner, ttl)
+            assert (lease.owner, lease.since, lease.expires) == self.model[name].lease
+        else:
+            with pytest.raises(LeaseError) as caught:
+                ask(name, owner, ttl)
+            assert caught.value.owner == (None if held is None or free else held[0])
+
+    @rule(name=names, which=st.booleans(), owner=st.sampled_from(OWNERS))
+    def release(self, name: str, which: bool, owner: str) -> None:
+        if self.gone(name, lambda: self.store(which).release(name, owner)):
+            return
+        self.store(which).release(name, owner)
+        held = self.model[name].lease
+        if held is not None and held[0] == owner:
+            self.model[name].lease = None
+
+    @rule(which=st.booleans())
+    def open_again(self, which: bool) -> None:
+        self.stores[which].close()
+        self.stores[which] = self.engine.open(clock=lambda: self.now)
+
+    def gone(self, name: str, use: Callable[[], object]) -> bool:
+        if name in self.model:
+            return False
+        with pytest.raises(StoreError) as caught:
+            use()
+        assert caught.value.cause == "missing"
+        return True
+
+    @invariant()
+    def both_see_the_same(self) -> None:
+        if not hasattr(self, "engine"):
+            return
+        wanted = sorted(
+            (model.summary(name) for name, model in self.model.items()), key=lambda s: (s.updated, s.id), reverse=True
+        )
+        for store in self.stores:
+            assert list(store.list(1000)) == wanted
+        for name, model in self.model.items():
+            records = [(record.at, record.event) for record in self.stores[0].events(name)]
+            assert records == model.events
+            assert [record.event for record in self.stores[1].tail(name, 2)] == [e for _, e in model.events[-2:]]
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_any_order_of_things(kind: str, quick_folder: Path, request: pytest.FixtureRequest) -> None:
+    server = request.getfixturevalue("server") if kind == "postgres" else ""
+    count = iter(range(10**9))
+
+    class Here(Journal):
+        @staticmethod
+        def make() -> Engine:
+            return Engine(kind, server or str(quick_folder / f"{next(count)}.db"))
+
+    some = settings(examples(0.4, items=1 if kind == "sqlite" else 3), stateful_step_count=25)
+    run_state_machine_as_test(
+        Here, settings=settings(some, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+    )

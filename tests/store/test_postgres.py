@@ -1,0 +1,172 @@
+"""What only a server can do: be lost, be shared with others, be told a password."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from segue.errors import InputError, StoreError
+from segue.store.postgres import PostgresStore
+from segue.store.postgres_server import address
+
+from .talk import human
+
+
+@pytest.fixture(scope="module")
+def own_database(server: str) -> str:
+    """A database that no other test uses: its connections are cut."""
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE own")
+    return make_conninfo(server, dbname="own")
+
+
+@pytest.fixture
+def database(own_database: str) -> Generator[str]:
+    yield own_database
+    with psycopg.connect(own_database, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA IF EXISTS segue CASCADE")
+
+
+@pytest.fixture
+def store(database: str) -> Generator[PostgresStore]:
+    with PostgresStore(database, timeout=2) as store:
+        yield store
+
+
+def admin(server: str, sql: str) -> None:
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(sql)  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+def cut(server: str, database: str) -> None:
+    name = conninfo_to_dict(database)["dbname"]
+    admin(server, f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
+
+
+def test_a_connection_that_broke_while_nobody_used_it_is_no_error(store, server, database) -> None:
+    conversation = store.create()
+    cut(server, database)
+    assert store.append(conversation, 0, [human("x")]) == 1
+    assert store.get(conversation).seq == 1
+
+
+def test_a_connection_that_breaks_in_the_middle_is_worth_retrying(store, server, database) -> None:
+    conversation = store.create()
+    now = store._now
+
+    def cut_off(session) -> int:
+        cut(server, database)
+        return now(session)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "_now", cut_off)
+        with pytest.raises(StoreError) as caught:
+            store.append(conversation, 0, [human("x")])
+    assert (caught.value.cause, caught.value.retryable) == ("lost", True)
+    assert store.get(conversation).seq == 0
+    assert store.append(conversation, 0, [human("x")]) == 1
+
+
+def test_a_server_that_takes_nobody_is_worth_retrying(store, server, database) -> None:
+    conversation = store.create()
+    name = conninfo_to_dict(database)["dbname"]
+    admin(server, f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+    cut(server, database)
+    with pytest.raises(StoreError) as caught:
+        store.append(conversation, 0, [human("x")])
+    assert (caught.value.cause, caught.value.retryable) == ("lost", True)
+    admin(server, f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+    assert store.append(conversation, 0, [human("x")]) == 1
+
+
+def test_somebody_who_keeps_the_row_is_worth_retrying(database) -> None:
+    with PostgresStore(database) as patient, PostgresStore(database, timeout=0.1) as hasty:
+        conversation = patient.create()
+        with patient._writing() as session:
+            patient._locked(session, conversation)
+            with pytest.raises(StoreError) as caught:
+                hasty.append(conversation, 0, [human("x")])
+        assert (caught.value.cause, caught.value.retryable) == ("locked", True)
+        assert hasty.append(conversation, 0, [human("x")]) == 1
+
+
+def test_what_was_acknowledged_is_on_disk_whatever_the_servers_default(server, database) -> None:
+    name = conninfo_to_dict(database)["dbname"]
+    for given, wanted in (("off", "on"), ("remote_apply", "remote_apply")):
+        admin(server, f"ALTER DATABASE {name} SET synchronous_commit = {given}")
+        with PostgresStore(database) as store, store._reading() as session:
+            assert session.run("SHOW synchronous_commit") == [(wanted,)]
+    admin(server, f"ALTER DATABASE {name} RESET synchronous_commit")
+
+
+def test_another_programs_tables_are_left_alone(server, database) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA segue CREATE TABLE theirs (a int)")
+        with pytest.raises(StoreError) as caught:
+            PostgresStore(database)
+        tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'segue'").fetchall()
+    assert caught.value.cause == "foreign"
+    assert tables == [("theirs",)]
+
+
+def test_a_schema_that_somebody_made_for_us_is_used(database) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA segue")
+    with PostgresStore(database) as store:
+        assert store.find(store.create())
+
+
+def test_another_encoding_is_refused(server) -> None:
+    admin(server, "CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0")
+    with pytest.raises(StoreError, match="UTF8"):
+        PostgresStore(make_conninfo(server, dbname="latin"))
+
+
+def test_who_may_not_is_told_so(server, database) -> None:
+    admin(server, "DROP ROLE IF EXISTS guest")
+    admin(server, "CREATE ROLE guest LOGIN")
+    wrong = (
+        (make_conninfo(database, dbname="nowhere"), "no such database"),
+        (make_conninfo(database, user="stranger"), "does not let this user in"),
+        (make_conninfo(database, user="guest"), "may not use it"),
+    )
+    for url, words in wrong:
+        with pytest.raises(StoreError, match=words) as caught:
+            PostgresStore(url)
+        assert (caught.value.cause, caught.value.retryable) == ("refused", False)
+
+
+def test_two_that_make_the_same_store_at_once(database) -> None:
+    import threading
+
+    stores: list[PostgresStore] = []
+    threads = [threading.Thread(target=lambda: stores.append(PostgresStore(database))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    conversation = stores[0].create()
+    assert [store.get(conversation).seq for store in stores] == [0] * 6
+    for store in stores:
+        store.close()
+
+
+def test_no_password_is_ever_said(server, database) -> None:
+    with PostgresStore(make_conninfo(database, password="hush")) as store:
+        assert "hush" not in store.where
+        with pytest.raises(StoreError) as caught:
+            store.get("nobody")
+    assert "hush" not in str(caught.value)
+    assert address("postgresql://me:hush@db.example:5433/history") == "postgresql://db.example:5433/history"
+    with pytest.raises(InputError) as wrong:
+        PostgresStore("postgresql://me:hush@[")
+    assert "hush" not in str(wrong.value)
+
+
+def test_a_schema_has_a_plain_name(server) -> None:
+    for name in ("", "a b", 'x"; DROP', "Upper", "é"):
+        with pytest.raises(InputError):
+            PostgresStore(server, schema=name)

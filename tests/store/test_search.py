@@ -1,0 +1,165 @@
+"""Finding words, in both engines: the same words find the same events."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from segue.canonical.blocks import Code, Media, Message, Opaque, Text, Thinking, ToolCall, ToolResponse
+from segue.canonical.request import Reply
+from segue.store.events import Broke, Cancelled, Completed, Event, Opened, Said, Titled
+from segue.store.sql import SqlStore
+from segue.store.words import PART, parts_of, query_of, show, text_of_event
+
+from .talk import human
+
+TALK: tuple[Event, ...] = (
+    Opened((Text("systemword"),)),
+    Titled("A title about Weather"),
+    human("Please call get_weather for Zürich, ÎLE and 東京タワー; it's 3.5 degrees"),
+    Said(
+        Message(
+            "ai",
+            (
+                Thinking("secretthought"),
+                Text("Of course."),
+                ToolCall("get_weather", {"city": "Zürich", "deep": [{"key": "nested-value"}]}),
+                ToolCall("shell", "", arguments_text='{"command": "unfinished'),
+                Code("def plot(): ..."),
+                Media("document", name="Report.PDF", data="base64word"),
+                Opaque("citation", text="opaquely said"),
+            ),
+        )
+    ),
+    Completed(Message("tool", (ToolResponse("x", content=(Text("sunny with clouds"),)),))),
+    Completed(Message("tool", (ToolResponse("x", structured={"humidity": "moist"}),))),
+    Cancelled(Message("tool", (ToolResponse("x", content=(Text("partial output"),), outcome="cancelled"),))),
+    Broke(Reply((Text("brokenword"),))),
+)
+
+
+@pytest.fixture
+def talk(store: SqlStore) -> SqlStore:
+    store.append(store.create(), 0, TALK)
+    return store
+
+
+FOUND: dict[str, list[int]] = {
+    "weather": [4, 3, 2],
+    "WEATHER title": [2],
+    "weath zurich": [4, 3],
+    "zürich": [4, 3],
+    "ile": [3],
+    "île": [3],
+    "get_weather": [4, 3],
+    "get_wea": [4, 3],
+    "weather_get": [],
+    "nested-value": [4],
+    "city": [4],
+    "it's": [3],
+    "東京": [3],
+    "京タ": [3],
+    "京東": [],
+    "タワー": [3],
+    "3.5": [3],
+    "5.3": [],
+    "unfinished": [4],
+    "plot": [4],
+    "report.pdf": [4],
+    "opaquely": [4],
+    "sunny": [5],
+    "humid moist": [6],
+    "partial": [7],
+    "sunny moist": [],
+    "secretthought": [],
+    "systemword": [],
+    "brokenword": [],
+    "base64word": [],
+    "eather": [],
+    "": [],
+    "   ": [],
+    "!!! ---": [],
+}
+
+# Each means the same as the words that are in it, whatever an engine makes of such signs.
+SUNNY = (
+    *('"sunny', "sunny'", "sunny*", "(sunny", "sunny:*", "^sunny", "-sunny", "+sunny", "%sunny_", "?sunny%", "@ sunny"),
+    *("sunny & | !", "sunny \\", "sunny\x00", "{sunny} : clouds", "sunny <-> clouds", "\ud800 sunny", "sunny ''':*"),
+)
+NOTHING = (
+    *("sunny AND", "OR sunny", "NOT sunny", "sunny NEAR(clouds)", "words:sunny", "sunny; DROP TABLE events"),
+    *('"', "'", "*", "%", "\\", "\x00", "\ud800", "@@", "?"),
+)
+
+
+def test_words_find_events(talk: SqlStore) -> None:
+    assert {words: [hit.seq for hit in talk.search(words)] for words in FOUND} == FOUND
+
+
+def test_signs_and_operators_are_only_signs(talk: SqlStore) -> None:
+    assert [words for words in SUNNY if [hit.seq for hit in talk.search(words)] != [5]] == []
+    assert [words for words in NOTHING if talk.search(words)] == []
+
+
+@given(words=st.text(max_size=30))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_query_is_a_query(talk: SqlStore, words: str) -> None:
+    for hit in talk.search(words):
+        assert hit.shown.text
+
+
+def test_a_hit_shows_where_and_marks_the_words(store: SqlStore) -> None:
+    long = "lorem ipsum " * 50 + "the Größe\nof read_file\x1b[31m matters " + "dolor sit " * 50
+    conversation = store.create("t")
+    store.append(conversation, 1, [human(long)])
+    [hit] = store.search("groß read_fi")
+    assert (hit.conversation, hit.title, hit.seq) == (conversation, "t", 2)
+    text = hit.shown.text
+    assert [text[start:end] for start, end in hit.shown.marks] == ["Größe", "read_file"]
+    assert text.startswith("…")
+    assert text.endswith("…")
+    assert "\n" not in text
+    assert "\x1b" not in text
+    assert len(text) < 200
+
+
+def test_the_last_written_is_found_first_and_no_more_than_asked(store: SqlStore) -> None:
+    one, two = store.create(), store.create()
+    store.append(one, 0, [human("pear 1")])
+    store.append(two, 0, [human("pear 2")])
+    store.append(one, 1, [human("pear 3"), human("pear 4")])
+    assert [(hit.conversation, hit.seq) for hit in store.search("pear")] == [(one, 3), (one, 2), (two, 1), (one, 1)]
+    assert len(store.search("pear", 3)) == 3
+    assert list(store.search("pear", 0)) == []
+
+
+def test_a_result_of_many_words_is_found_to_its_end_and_once(store: SqlStore) -> None:
+    words = [f"w{number}" for number in range(3 * PART)]
+    conversation = store.create()
+    store.append(conversation, 0, [human(" ".join([*words, "w w w", "x" * 5000, "needle"])), human("w1")])
+    assert [hit.seq for hit in store.search("needle")] == [1]
+    assert [hit.seq for hit in store.search(f"w{3 * PART - 1}")] == [1]
+    assert [hit.seq for hit in store.search("w")] == [2, 1]
+    assert [hit.seq for hit in store.search("x" * 100)] == [1]
+    assert len(store.search("w", 1)) == 1
+
+
+@given(st.text())
+def test_words_are_letters_and_digits(text: str) -> None:
+    for part in parts_of(text):
+        assert all(word.isalnum() and len(word) <= 64 for word in part)
+
+
+@given(st.text(min_size=1), st.text(), st.text())
+def test_a_text_is_found_by_its_own_words(text: str, before: str, after: str) -> None:
+    whole = f"{before} {text} {after}"
+    query = query_of(text)
+    shown = show(whole, query)
+    assert bool(shown.marks) == bool(query)
+    for start, end in shown.marks:
+        assert 0 <= start < end <= len(shown.text)
+
+
+def test_what_has_no_words_has_no_text() -> None:
+    assert text_of_event(Opened()) == ""

@@ -1,0 +1,495 @@
+"""What a store does, in both engines."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+import pytest
+
+from segue.errors import ConflictError, InputError, LeaseError, StoreError
+from segue.store.base import Summary, iso
+from segue.store.events import Event, Forked, Said, Sent, Switched, Titled
+from segue.store.rows import crc_of
+from segue.store.sql import Session, SqlStore
+
+from .conftest import Engine
+from .talk import EACH_KIND, human, result
+
+
+class Clock:
+    """A clock that is set by hand, in seconds."""
+
+    def __init__(self, seconds: float = 1_800_000_000) -> None:
+        self.seconds = seconds
+
+    def __call__(self) -> int:
+        return round(self.seconds * 1_000_000)
+
+
+def events_of(store: SqlStore, conversation: str, after: int = 0, until: int | None = None) -> list[Event]:
+    return [record.event for record in store.events(conversation, after, until)]
+
+
+# --------------------------------------------------------------------------------------------------- append and read
+
+
+def test_every_kind_of_event_comes_back_in_a_new_store(engine: Engine) -> None:
+    with engine.open() as store:
+        conversation = store.create()
+        assert store.append(conversation, 0, EACH_KIND) == len(EACH_KIND)
+    records = list(engine.open().events(conversation))
+    assert [record.event for record in records] == list(EACH_KIND)
+    assert [record.seq for record in records] == list(range(1, len(EACH_KIND) + 1))
+
+
+def test_a_stale_writer_is_told_who_is_where(store: SqlStore) -> None:
+    conversation = store.create()
+    store.append(conversation, 0, [human("one"), human("two")])
+    with pytest.raises(ConflictError) as caught:
+        store.append(conversation, 1, [human("stale")])
+    assert (caught.value.conversation, caught.value.expected, caught.value.actual) == (conversation, 1, 2)
+    assert all(word in str(caught.value) for word in (conversation, "1", "2"))
+    with pytest.raises(ConflictError):
+        store.append(conversation, 3, [human("from the future")])
+    assert events_of(store, conversation) == [human("one"), human("two")]
+    assert store.append(conversation, 2, [human("three")]) == 3
+
+
+def test_an_append_of_nothing_only_asks(store: SqlStore) -> None:
+    conversation = store.create()
+    before = store.get(conversation)
+    assert store.append(conversation, 0, []) == 0
+    assert store.get(conversation) == before
+    with pytest.raises(ConflictError):
+        store.append(conversation, 1, [])
+
+
+def test_an_append_is_whole_or_not_at_all(store: SqlStore) -> None:
+    conversation = store.create()
+    with pytest.raises(InputError):
+        store.append(conversation, 0, [human("good"), Titled("\ud800")])
+    assert store.get(conversation).seq == 0
+
+    # The index comes after the events: what was written before it failed has to go again.
+    def broken(*_: object) -> None:
+        raise RuntimeError("lightning")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "_index", broken)
+        with pytest.raises(RuntimeError):
+            store.append(conversation, 0, [human("good")])
+    assert events_of(store, conversation) == []
+    assert store.append(conversation, 0, [human("better")]) == 1
+
+
+def test_stretches_and_tails(store: SqlStore) -> None:
+    conversation = store.create()
+    said = [human(str(number)) for number in range(1, 601)]
+    store.append(conversation, 0, said)
+    assert events_of(store, conversation) == said
+    assert events_of(store, conversation, 10, 13) == said[10:13]
+    assert events_of(store, conversation, 598) == said[598:]
+    assert events_of(store, conversation, -5, 2) == said[:2]
+    assert events_of(store, conversation, 600) == events_of(store, conversation, 7, 7) == []
+    assert events_of(store, conversation, 0, 10_000) == said
+    assert [record.event for record in store.tail(conversation, 3)] == said[-3:]
+    assert [record.event for record in store.tail(conversation, 10_000)] == said
+    assert list(store.tail(conversation, 0)) == list(store.tail(conversation, -1)) == []
+
+
+def test_what_is_appended_while_reading_is_not_read(store: SqlStore) -> None:
+    conversation = store.create()
+    store.append(conversation, 0, [human(str(number)) for number in range(300)])
+    reading = store.events(conversation)
+    next(reading)
+    store.append(conversation, 300, [human("late")])
+    assert len(list(reading)) == 299
+
+
+def test_a_conversation_that_is_deleted_while_it_is_read_does_not_seem_to_end(store: SqlStore) -> None:
+    conversation = store.create()
+    store.append(conversation, 0, [human(str(number)) for number in range(300)])
+    reading = store.events(conversation)
+    next(reading)
+    store.delete(conversation)
+    with pytest.raises(StoreError) as caught:
+        list(reading)
+    assert caught.value.cause == "missing"
+
+
+MISSING = (
+    lambda store: store.append("nobody", 0, []),
+    lambda store: store.events("nobody"),
+    lambda store: store.tail("nobody", 1),
+    lambda store: store.get("a\x00b"),
+    lambda store: store.fork("nobody", 0),
+    lambda store: store.delete("nobody"),
+    lambda store: store.acquire("nobody", "me", 1),
+    lambda store: store.renew("nobody", "me", 1),
+    lambda store: store.release("nobody", "me"),
+)
+
+
+def test_a_conversation_that_is_not_there_is_missing(store: SqlStore) -> None:
+    for use in MISSING:
+        with pytest.raises(StoreError) as caught:
+            use(store)
+        assert caught.value.cause == "missing"
+
+
+def test_a_closed_store_says_so(engine: Engine) -> None:
+    store = engine.open()
+    store.close()
+    store.close()
+    for use in (store.list, store.create):
+        with pytest.raises(StoreError, match="closed"):
+            use()
+
+
+def test_threads_share_a_store(store: SqlStore) -> None:
+    conversations = [store.create() for _ in range(4)]
+    failures: list[BaseException] = []
+
+    def write(conversation: str) -> None:
+        try:
+            for seq in range(15):
+                store.append(conversation, seq, [human(f"{conversation} {seq}")])
+                assert store.get(conversation).seq == seq + 1
+        except BaseException as error:  # noqa: BLE001
+            failures.append(error)
+
+    threads = [threading.Thread(target=write, args=(conversation,)) for conversation in conversations]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    for conversation in conversations:
+        assert events_of(store, conversation) == [human(f"{conversation} {seq}") for seq in range(15)]
+
+
+# ------------------------------------------------------------------------------------------------ times, ids and lists
+
+
+def test_times_are_the_stores_and_never_go_back(engine: Engine) -> None:
+    clock = Clock(1_000)
+    store = engine.open(clock=clock)
+    conversation = store.create()
+    store.append(conversation, 0, [human("one")])
+    clock.seconds = 900
+    store.append(conversation, 1, [human("two")])
+    clock.seconds = 1_100.5
+    store.append(conversation, 2, [human("three")])
+    assert [record.at / 1e6 for record in store.events(conversation)] == [1_000, 1_000, 1_100.5]
+    summary = store.get(conversation)
+    assert (iso(summary.created), iso(summary.updated)) == ("1970-01-01T00:16:40.000Z", "1970-01-01T00:18:20.500Z")
+
+
+def test_without_a_clock_of_ours_the_time_is_now(store: SqlStore) -> None:
+    import time
+
+    before = time.time()
+    created = store.get(store.create()).created / 1e6
+    # The same machine: the server's clock is ours.
+    assert before - 1 < created < time.time() + 1
+
+
+def test_ids_sort_by_time_and_are_short(engine: Engine) -> None:
+    clock = Clock()
+    store = engine.open(clock=clock)
+    names: list[str] = []
+    for _ in range(20):
+        names.append(store.create())
+        clock.seconds += 1
+    assert names == sorted(names)
+    assert all(re.fullmatch("[0-9a-z]{12}", name) for name in names)
+    assert all(store.find(name[:7]) == name for name in names)
+
+
+def test_a_beginning_finds_the_one_that_has_it(store: SqlStore) -> None:
+    for name in ("alpha", "alphabet", "beta_1", "betaX1", "Gamma"):
+        assert store.create(id=name) == name
+    assert store.find("alpha") == "alpha"
+    assert store.find("alphab") == "alphabet"
+    assert store.find("beta_") == "beta_1"
+    assert store.find("ALPHAB") == "alphabet"
+    assert store.find("G") == "Gamma"
+    with pytest.raises(InputError, match="beta_1"):
+        store.find("beta")
+    for nothing in ("gamma", "%", "alpha~", "x\x00"):
+        with pytest.raises(InputError, match="no conversation"):
+            store.find(nothing)
+
+
+def test_not_everything_can_be_an_id(store: SqlStore) -> None:
+    for name in ("", "a b", "-x", "ä", "a\x00", "x" * 65, "a/b"):
+        with pytest.raises(InputError):
+            store.create(id=name)
+    assert list(store.list()) == []
+
+
+def test_an_id_is_given_once(store: SqlStore) -> None:
+    store.create(id="mine")
+    with pytest.raises(InputError, match="already"):
+        store.create(id="mine")
+
+
+def test_the_list_says_what_a_conversation_is_about(store: SqlStore) -> None:
+    conversation = store.create("first title")
+    assert store.get(conversation).seq == 1
+    assert events_of(store, conversation) == [Titled("first title")]
+    store.append(
+        conversation, 1, [Sent("anthropic", "claude"), human("  Hello\n there  "), human("again"), result("r")]
+    )
+    store.append(conversation, 5, [Switched("gemini"), Titled("second\0title")])
+    [summary] = store.list()
+    assert summary == store.get(conversation)
+    assert (summary.title, summary.seq, summary.messages) == ("second\ufffdtitle", 7, 3)
+    assert (summary.model, summary.opening) == ("claude", "Hello there")
+    store.append(conversation, 7, [Titled(""), Switched("gemini", "gemini-3")])
+    assert (store.get(conversation).title, store.get(conversation).model) == (None, "gemini-3")
+
+
+def test_the_last_written_comes_first_and_pages_follow(engine: Engine) -> None:
+    clock = Clock()
+    store = engine.open(clock=clock)
+    names: list[str] = []
+    for number in range(10):
+        clock.seconds += number % 3 == 0  # Some at the same moment.
+        names.append(store.create())
+    clock.seconds += 1
+    store.append(names[3], 0, [human("newest")])
+    whole = list(store.list())
+    assert whole[0].id == names[3]
+    assert [(s.updated, s.id) for s in whole] == sorted(((s.updated, s.id) for s in whole), reverse=True)
+    pages: list[Summary] = []
+    while page := store.list(3, before=pages[-1] if pages else None):
+        pages += page
+    assert pages == whole
+    assert list(store.list(0)) == list(store.list(-1)) == []
+
+
+# ------------------------------------------------------------------------------------------------- forks and deletion
+
+
+def test_a_fork_has_the_beginning_and_goes_its_own_way(engine: Engine) -> None:
+    clock = Clock()
+    store = engine.open(clock=clock)
+    origin = store.create("title")
+    store.append(origin, 1, [human("banana"), Sent("anthropic", "claude"), result("cherry"), Titled("late")])
+    before = list(store.events(origin))
+    clock.seconds += 60
+    fork = store.fork(origin, 3)
+    assert list(store.events(fork))[:3] == before[:3]
+    assert events_of(store, fork, 3) == [Forked(origin, 3)]
+    summary = store.get(fork)
+    assert (summary.title, summary.messages, summary.seq) == ("title", 1, 4)
+    assert (summary.model, summary.opening, summary.created) == ("claude", "banana", clock())
+    store.append(fork, 4, [human("damson")])
+    store.append(origin, 5, [human("elder")])
+    assert len(events_of(store, fork)) == 5
+    assert len(events_of(store, origin)) == 6
+    assert {hit.conversation for hit in store.search("banana")} == {origin, fork}
+    assert [hit.conversation for hit in store.search("cherry")] == [origin]
+    store.delete(origin)
+    assert events_of(store, fork, 0, 3) == [record.event for record in before[:3]]
+    assert [(hit.conversation, hit.seq) for hit in store.search("banana")] == [(fork, 2)]
+
+
+def test_forks_of_forks_and_of_nothing(store: SqlStore) -> None:
+    origin = store.create()
+    store.append(origin, 0, [human("one")])
+    nothing = store.fork(origin, 0)
+    assert events_of(store, nothing) == [Forked(origin, 0)]
+    assert store.get(nothing).opening is None
+    again = store.fork(store.fork(origin, 1), 2)
+    assert [event.seq for event in events_of(store, again) if isinstance(event, Forked)] == [1, 2]
+    for seq in (-1, 2):
+        with pytest.raises(InputError):
+            store.fork(origin, seq)
+
+
+def test_what_is_deleted_is_gone(store: SqlStore) -> None:
+    gone, stays = store.create("apple"), store.create("apple")
+    store.append(gone, 1, [human("apricot")])
+    store.acquire(gone, "me", 60)
+    store.delete(gone, gone)
+    assert [summary.id for summary in store.list()] == [stays]
+    assert [hit.conversation for hit in store.search("apple")] == [stays]
+    assert list(store.search("apricot")) == []
+    assert store.create(id=gone) == gone
+    assert events_of(store, gone) == []
+    store.acquire(gone, "you", 60)
+
+
+def test_deleting_several_is_all_or_nothing(store: SqlStore) -> None:
+    one, two = store.create(), store.create()
+    with pytest.raises(StoreError):
+        store.delete(one, "nobody", two)
+    assert {summary.id for summary in store.list()} == {one, two}
+    store.delete(one, two)
+    store.delete()
+    assert list(store.list()) == []
+
+
+# ------------------------------------------------------------------------------------------------------------- leases
+
+
+def test_a_lease_is_held_renewed_released_and_taken_over(engine: Engine) -> None:
+    clock = Clock(1_000)
+    store, other = engine.open(clock=clock), engine.open(clock=clock)
+    conversation = store.create()
+    lease = store.acquire(conversation, "one", 10)
+    assert (lease.owner, lease.since, lease.expires) == ("one", 1_000_000_000, 1_010_000_000)
+    clock.seconds += 9
+    with pytest.raises(LeaseError) as caught:
+        other.acquire(conversation, "two", 10)
+    assert (caught.value.owner, caught.value.since) == ("one", "1970-01-01T00:16:40.000Z")
+    assert caught.value.retryable
+    assert all(word in str(caught.value) for word in (conversation, "one", "00:16:40"))
+    with pytest.raises(LeaseError):
+        other.renew(conversation, "two", 10)
+    other.release(conversation, "two")
+    assert store.renew(conversation, "one", 10).since == lease.since
+    clock.seconds += 9
+    assert store.acquire(conversation, "one", 10).since == lease.since
+    clock.seconds += 10
+    assert other.acquire(conversation, "two", 10).since == clock()
+    with pytest.raises(LeaseError, match="two"):
+        store.renew(conversation, "one", 10)
+    store.release(conversation, "one")
+    with pytest.raises(LeaseError):
+        store.acquire(conversation, "one", 10)
+    other.release(conversation, "two")
+    with pytest.raises(LeaseError) as nobody:
+        other.renew(conversation, "two", 10)
+    assert (nobody.value.owner, nobody.value.retryable) == (None, False)
+    store.acquire(conversation, "one", 10)
+
+
+def test_an_expired_lease_that_nobody_took_can_be_renewed(engine: Engine) -> None:
+    clock = Clock()
+    store = engine.open(clock=clock)
+    conversation = store.create()
+    store.acquire(conversation, "one", 1)
+    clock.seconds += 100
+    assert store.renew(conversation, "one", 1).expires == clock() + 1_000_000
+
+
+def test_the_engines_own_clock_lets_a_lease_run_out(store: SqlStore) -> None:
+    conversation = store.create()
+    store.acquire(conversation, "one", 0.000001)
+    while True:
+        try:
+            store.acquire(conversation, "two", 3600)
+        except LeaseError:
+            continue
+        break
+    with pytest.raises(LeaseError):
+        store.acquire(conversation, "one", 1)
+
+
+def test_a_lease_needs_an_owner_and_a_time(store: SqlStore) -> None:
+    conversation = store.create()
+    for owner, ttl in (("", 1), ("a\0b", 1), ("x", 0), ("x", -1), ("x", float("nan"))):
+        with pytest.raises(InputError):
+            store.acquire(conversation, owner, ttl)
+
+
+# --------------------------------------------------------------------------------------------------------------- size
+
+
+@contextmanager
+def watched(store: SqlStore, log: list[tuple[str, tuple[object, ...], int]]) -> Generator[None]:
+    """Notes each statement, its values, and how many rows came back."""
+    reading = store._reading
+
+    class Watched:
+        def __init__(self, session: Session) -> None:
+            self.session = session
+
+        def run(self, sql: str, *values: object) -> list:
+            rows = self.session.run(sql, *values)
+            log.append((sql, values, len(rows)))
+            return rows
+
+        def many(self, sql: str, rows: Sequence) -> None:
+            self.session.many(sql, rows)
+
+    @contextmanager
+    def noting() -> Generator[Session]:
+        with reading() as session:
+            yield Watched(session)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "_reading", noting)
+        yield
+
+
+def plan_of(store: SqlStore, engine: Engine, sql: str, values: tuple[object, ...]) -> str:
+    word = "EXPLAIN QUERY PLAN" if engine.kind == "sqlite" else "EXPLAIN"
+    with store._reading() as session:
+        return "\n".join(str(row) for row in session.run(f"{word} {sql}", *values))
+
+
+def test_ten_thousand_conversations_list_by_an_index(engine: Engine) -> None:
+    store = engine.open()
+    with store._writing() as session:
+        session.many(
+            "INSERT INTO @conversations (id, created, updated, seq, messages) VALUES (?, 0, ?, 0, 0)",
+            [(f"c{number:05}", number // 2) for number in range(10_000)],
+        )
+    log: list[tuple[str, tuple[object, ...], int]] = []
+    seen: list[Summary] = []
+    with watched(store, log):
+        while page := store.list(2_500, before=seen[-1] if seen else None):
+            seen += page
+        assert store.find("c09999") == "c09999"
+    assert [summary.id for summary in seen] == [f"c{number:05}" for number in reversed(range(10_000))]
+    assert [rows for _, _, rows in log] == [2_500] * 4 + [0, 1]
+    if engine.kind == "postgres":
+        with store._writing() as session:
+            session.run("ANALYZE @conversations")
+    for sql, values, _ in (log[0], log[1]):
+        plan = plan_of(store, engine, sql, (*values[:-1], 50))
+        assert "conversations_updated" in plan
+        assert "TEMP B-TREE" not in plan
+        assert "Sort" not in plan
+
+
+def test_of_a_hundred_thousand_messages_only_those_shown_are_read(engine: Engine) -> None:
+    store = engine.open()
+    conversation = store.create()
+    store.append(conversation, 0, [human("the first words")])
+    with store._writing() as session:
+        # A hundred thousand of the same: the numbers in a row, made by the engine itself.
+        numbers = (
+            "WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) SELECT -i, "
+            "conversation, i, at, kind, crc, data FROM n JOIN @events e ON e.seq = 1"
+        )
+        session.run(f"INSERT INTO @events (id, conversation, seq, at, kind, crc, data) {numbers}")
+        session.run("UPDATE @conversations SET seq = 100000, messages = 100000")
+        [(at, kind, data)] = session.run("SELECT at, kind, data FROM @events WHERE seq = 1")
+        read = [*range(50_001, 50_021), *range(99_991, 100_001)]
+        session.many("UPDATE @events SET crc = ? WHERE id = ?", [(crc_of(seq, at, kind, data), -seq) for seq in read])
+    if engine.kind == "postgres":
+        with store._writing() as session:
+            session.run("ANALYZE @events")
+    log: list[tuple[str, tuple[object, ...], int]] = []
+    with watched(store, log):
+        assert [record.seq for record in store.tail(conversation, 10)] == list(range(99_991, 100_001))
+        assert [record.seq for record in store.events(conversation, 50_000, 50_020)] == list(range(50_001, 50_021))
+        reading = store.events(conversation)
+        assert next(reading).event == human("the first words")
+    assert sum(rows for _, _, rows in log) < 300
+    for sql, values, _ in log:
+        if "@events" in sql:
+            plan = plan_of(store, engine, sql, values)
+            assert "SCAN" not in plan
+            assert "Seq Scan" not in plan
+    fork = store.fork(conversation, 100_000)
+    assert store.get(fork).messages == 100_000
+    assert isinstance(store.tail(fork, 2)[0].event, Said)
