@@ -171,6 +171,24 @@ class Conversation:
         made._history = History(messages, turns=turns)
         return made
 
+    @classmethod
+    def resumed(cls, request: Request, history: History) -> Conversation:
+        """A conversation that goes on from what was kept of it: all of a request but its messages, and the history."""
+        made = cls()
+        made._request = msgspec.structs.replace(request, messages=())
+        made._history = history
+        return made
+
+    @property
+    def request(self) -> Request:
+        """What the model is given beside the messages."""
+        return self._request
+
+    @property
+    def history(self) -> History:
+        """The one write boundary, for those who keep what passes it."""
+        return self._history
+
     @property
     def messages(self) -> tuple[Message, ...]:
         return self._history.messages
@@ -191,7 +209,7 @@ class Conversation:
             wire = find(named, argument="source")
             reply = parse_reply(wire, reply)
         self._learn(reply)
-        self._settle_what_was_sent()
+        self.settle()
         blocks = tuple(_unnamed(block) for block in reply.blocks)
         if self._sent is not None and any(isinstance(block, Thinking) for block in blocks):
             blocks = _signed_by(blocks, self._sent)
@@ -237,14 +255,12 @@ class Conversation:
             self._weighed = 0, 0.0
         return made
 
-    def _settle_what_was_sent(self) -> None:
+    def settle(self) -> None:
         """What the last request said is what the model was told, also where it said that a result was missing."""
         for call_id in self._made_up:
             entry = self._history.ledger.get(call_id)
             if entry is not None and entry.state == "pending":
-                why = "interrupted: no result was recorded"
-                response = entry.call.respond(TEXTS.interrupted, error=True, outcome="interrupted", synthetic=why)
-                self._history.add(Message("tool", (response,), turn_key=entry.turn_key))
+                self.interrupt(entry.call, "interrupted: no result was recorded")
         self._made_up = []
         self._history.mark_sent()
 
@@ -266,6 +282,12 @@ class Conversation:
         """Ends a call that will have no result."""
         found = self._call(call)
         response = found.respond(TEXTS.cancelled, error=True, outcome="cancelled", synthetic="cancelled")
+        self._history.add(Message("tool", (response,), turn_key=self._history.ledger[found.id].turn_key))
+
+    def interrupt(self, call: ToolCall | str, why: str) -> None:
+        """Ends a call of which nobody knows any more what became of it."""
+        found = self._call(call)
+        response = found.respond(TEXTS.interrupted, error=True, outcome="interrupted", synthetic=why)
         self._history.add(Message("tool", (response,), turn_key=self._history.ledger[found.id].turn_key))
 
     def _call(self, call: ToolCall | str) -> ToolCall:

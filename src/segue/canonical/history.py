@@ -82,6 +82,8 @@ class History:
     def __init__(self, messages: Iterable[Message] = (), *, turns: int = 0) -> None:
         self.turns = turns
         self.ledger: dict[str, Interaction] = {}
+        self.journal: list[Message | None] | None = None
+        """Where every message is noted as it enters, and None for each time that all was sent; if anybody wants to know."""
         self.edits = 0
         """How often something that had been said was changed or cut."""
         self._messages: list[Message] = []
@@ -129,6 +131,8 @@ class History:
         added: list[Message] = []
         for message in messages:
             message = self._pairer.feed(_checked(message))
+            if self.journal is not None:
+                self.journal.append(message)
             for call in calls_of(message):
                 entry = self.ledger[call.id] = self._open[call.id] = Interaction(call, message.turn_key or "")
                 if call.id in self._early:
@@ -201,6 +205,8 @@ class History:
         for entry in self._unseen:
             entry.seen = True
         self._unseen = []
+        if self.journal is not None:
+            self.journal.append(None)
 
     def supplied(self) -> tuple[tuple[Message, ...], list[str]]:
         """The messages with the missing side of each interaction taken from the ledger, and whose side that was.
@@ -234,6 +240,18 @@ class History:
         self._is_cut = True
         wanted = {id(message) for message in keep}
         self._messages = [message for message in self._messages if id(message) in wanted]
+
+    def rewind(self, turn_key: str) -> None:
+        """Takes back all that was said after this turn. Its calls are known, and wait no more; no turn is counted twice."""
+        place = max((at for at, message in enumerate(self._messages) if message.turn_key == turn_key), default=None)
+        if place is None:
+            raise InputError(f"there is no turn {turn_key!r}", path="turn")
+        self.cut(self._messages[: place + 1])
+        self._pairer = Pairer()
+        for message in self._messages:
+            self._pairer.feed(message)
+        called = {call.id for message in self._messages for call in calls_of(message)}
+        self._open = {call_id: entry for call_id, entry in self._open.items() if call_id in called}
 
     def reduce(self, messages: Sequence[Message]) -> None:
         """Puts these messages in the place of all there are: what a compression left, or what was there before one.
