@@ -162,11 +162,12 @@ class SqliteStore(SqlStore):
             *(first, PARTS, PARTS, PARTS, PARTS, number, seq),
         )
 
-    def _forget(self, session: Session, number: int) -> None:
-        ids = session.run("SELECT id FROM @events WHERE conversation = ?", number)
-        session.many(
-            "DELETE FROM @search WHERE rowid >= ? AND rowid < ?", [(id * PARTS, (id + 1) * PARTS) for (id,) in ids]
-        )
+    def _forget(self, session: Session, numbers: Sequence[int]) -> None:
+        for number in numbers:
+            ids = session.run("SELECT id FROM @events WHERE conversation = ?", number)
+            session.many(
+                "DELETE FROM @search WHERE rowid >= ? AND rowid < ?", [(id * PARTS, (id + 1) * PARTS) for (id,) in ids]
+            )
         # FTS5 only notes that the words are gone; this writes the index anew, without them.
         session.run("INSERT INTO @search (search) VALUES ('optimize')")
 
