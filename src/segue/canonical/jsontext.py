@@ -326,16 +326,15 @@ def _dumped(value: object, path: str) -> object:
         raise InputError(f"a {type(value).__name__} can't be written as JSON", path=path) from None
 
 
-def _with_defaults(given: object, whole: object) -> object:
+def _with_defaults(given: Any, whole: Any) -> Any:
     """What an object was given, and what its class adds without being told: a role, a type. `None` is no addition."""
-    if isinstance(given, dict) and isinstance(whole, dict):
-        made = cast("dict[str, object]", given)
-        for key, item in cast("dict[str, object]", whole).items():
-            made[key] = item if made.get(key) is None else _with_defaults(made[key], item)
-        return made
-    if isinstance(given, list) and isinstance(whole, list):
-        items, others = cast("list[object]", given), cast("list[object]", whole)
-        if len(items) == len(others):
-            items[:] = map(_with_defaults, items, others)
-        return items
-    return given
+    match given, whole:
+        case dict(), dict():
+            made, added = cast("dict[str, Any]", given), cast("dict[str, Any]", whole)
+            return made | {
+                key: item if made.get(key) is None else _with_defaults(made[key], item) for key, item in added.items()
+            }
+        case list(), list() if len(cast("list[Any]", given)) == len(cast("list[Any]", whole)):
+            return list(map(_with_defaults, cast("list[Any]", given), cast("list[Any]", whole)))
+        case _:
+            return given
