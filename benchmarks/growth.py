@@ -104,7 +104,7 @@ def main() -> None:
     told = table(head, rows)
     print(told)
     if asked.write:
-        put_into_page(told, "growth.py")
+        put_into_page(told, "growth")
 
 
 if __name__ == "__main__":
