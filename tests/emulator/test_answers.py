@@ -1,13 +1,16 @@
-"""Answers as the real model gives them: ids, signatures, the stop sequence."""
+"""Answers as the real model gives them: ids, signatures, the stop sequence; and replies that are kept."""
 
 from __future__ import annotations
 
+import http.client
+from contextlib import closing
 from typing import Any
 
 import msgspec
+import openai
 import pytest
 
-from segue.emulator import start
+from segue.emulator import Emulator, start
 from segue.emulator.client import Sent, letter, post
 from segue.wire.registry import WIRES
 from tests.emulator.over_http import Seen, ask, body_of, reply_of
@@ -88,3 +91,57 @@ def test_the_stop_sequence_is_told(api: str, stream: bool) -> None:
         causes = {"anthropic": "stop_sequence", "bedrock": "stop_sequence", "openai-chat": "stop", "gemini": "STOP"}
         assert cut.cause == causes[api]
         assert whole.stop_sequence is None
+
+
+# -------------------------------------------------------------------------------------------------- kept responses
+
+
+@pytest.mark.parametrize(
+    ("api", "path"), [("openai-responses", "/v1/responses"), ("azure-foundry", "/openai/responses")]
+)
+def test_a_stored_response_can_be_fetched_and_deleted(api: str, path: str) -> None:
+    with start(api) as provider:
+        body = body_of(api, "Hello!")
+        first = post(provider, body).body
+        place = f"{path}/{first['id']}"
+        assert get(provider, place).body == first
+        assert get(provider, place, key="another").status == 404
+        again = {**body, "previous_response_id": first["id"], "input": "And you?"}
+        second = post(provider, again, stream=True)
+        response_id = msgspec.json.decode(second.data.split(b"data: ")[1].splitlines()[0])["response"]["id"]
+        assert get(provider, f"{path}/{response_id}").body["previous_response_id"] == first["id"]
+        listed = get(provider, f"{path}/{response_id}/input_items?order=asc").body
+        texts = [part["text"] for item in listed["data"] for part in item["content"]]
+        assert texts[0] == "Hello!"
+        assert texts[-1] == "And you?"
+        assert (listed["first_id"], listed["has_more"]) == (listed["data"][0]["id"], False)
+        page = get(provider, f"{path}/{response_id}/input_items?limit=1").body
+        assert (page["data"], page["has_more"]) == (listed["data"][-1:], True)
+        rest = get(provider, f"{path}/{response_id}/input_items?after={page['last_id']}").body
+        assert rest["data"] == listed["data"][-2::-1]
+        gone = get(provider, place, method="DELETE")
+        assert gone.body == {"id": first["id"], "object": "response", "deleted": True}
+        lost = get(provider, place)
+        assert (lost.status, lost.body["error"]["message"]) == (404, f"Response with id '{first['id']}' not found.")
+        assert post(provider, again).status in (400, 404)
+        unkept = post(provider, {**body, "store": False}).body
+        assert get(provider, f"{path}/{unkept['id']}").status == 404
+
+
+def test_the_vendors_client_reads_what_is_stored() -> None:
+    with start("openai-responses") as provider:
+        client = openai.OpenAI(base_url=provider.base_url, api_key="k")
+        made = client.responses.create(model="gpt-5", input="Hello!")
+        assert client.responses.retrieve(made.id).output_text == made.output_text
+        assert [item.type for item in client.responses.input_items.list(made.id)] == ["message"]
+        client.responses.delete(made.id)
+        with pytest.raises(openai.NotFoundError):
+            client.responses.retrieve(made.id)
+
+
+def get(provider: Emulator, path: str, *, method: str = "GET", key: str = "segue-emulator") -> Sent:
+    connection = http.client.HTTPConnection("127.0.0.1", provider.port, timeout=20)
+    connection.request(method, path, headers={"authorization": f"Bearer {key}", "api-key": key})
+    answer = connection.getresponse()
+    with closing(connection):
+        return Sent(answer.status, dict(answer.getheaders()), answer.read())
