@@ -204,6 +204,7 @@ class App:
         verdict, whole = verdict
         record.violations = verdict.violations
         if self._strict and not verdict:
+            record.rule = wording.first_told(verdict)
             return self._refuse(wording.refusal(whole, verdict, profile=self._profile), record)
         try:
             request = self.provider.wire.parse_request(whole)

@@ -71,6 +71,8 @@ class Recorded(Struct):
     fault: str | None = None
     kind: str | None = None
     """What the provider calls the error."""
+    rule: str | None = None
+    """The rule that the error tells of, where it is one of those that the judge knows."""
 
     @property
     def accepted(self) -> bool:

@@ -66,7 +66,7 @@ class Emulator:
             self._socket = socket.create_server((host, port), backlog=_WAITING)
         except OSError as error:
             why = "the address is already in use" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
-            raise InputError(f"can't listen on {host}:{port}: {why[:1].lower()}{why[1:]}") from None
+            raise InputError(f"can't listen on {host}:{port}: {why[:1].lower()}{why[1:]}", path="port") from None
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://{host}:{self.port}"
         self._config = uvicorn.Config(
