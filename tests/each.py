@@ -9,11 +9,11 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
-Test = TypeVar("Test", bound=Callable[..., None])
+Test = Callable[..., None]
 
 
 def for_each(names: str, members: Iterable[Any], *, ids: Callable[[Any], str] = str) -> Callable[[Test], Test]:
@@ -42,6 +42,6 @@ def for_each(names: str, members: Iterable[Any], *, ids: Callable[[Any], str] = 
 
         rest = [parameter for key, parameter in signature.parameters.items() if key not in keys]
         tries.__dict__["__signature__"] = signature.replace(parameters=rest)
-        return tries  # pyright: ignore[reportReturnType]
+        return tries
 
     return decorate
