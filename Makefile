@@ -22,15 +22,18 @@ export TMPDIR := $(CURDIR)/$(VENV)/tmp
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test lint types fmt snapshots catalogue soak bench templates pins clean
+.PHONY: help setup demo recording test lint types fmt snapshots catalogue soak bench templates pins clean
 
 help: ## show this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY)-dev $(OLD)/ready-$(HERE) ## make .venv with the package and all test tools (once; again when the pins change)
 
-demo: $(READY) ## carry one tool conversation through every wire, judged at each step
+demo: $(READY) ## carry one agent's task through every API, on emulated providers
 	@$(BIN)/segue demo
+
+recording: $(READY) ## write docs/demo.svg, the recording in the README
+	@$(BIN)/segue demo --svg docs/demo.svg > /dev/null
 
 test: setup templates lint types ## everything that must pass: style, types, import contracts, tests
 	@$(BIN)/pytest -n 2 --inline-snapshot=disable $(ARGS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -16,6 +17,7 @@ from segue.emulator import Emulator, client
 from tests.cli.process import run
 from tests.cli.terminal import in_terminal
 
+RECORDING = Path(__file__).parents[2] / "docs" / "demo.svg"
 NAMES = [row.name for row in segue.formats() if row.kind != "text"]
 
 
@@ -120,6 +122,7 @@ def test_a_refused_request_is_shown_and_ends_with_1(monkeypatch):
 def test_the_recording_is_a_drawing_that_moves(tmp_path):
     file = tmp_path / "demo.svg"
     assert run("demo", "--svg", str(file)).code == 0
+    assert file.read_bytes() == RECORDING.read_bytes(), "the README's recording is not of today: make recording"
     drawn = ElementTree.fromstring(file.read_text("utf-8"))
     words = " ".join(drawn.itertext())
     assert all(name in words for name in NAMES)
@@ -128,22 +131,22 @@ def test_the_recording_is_a_drawing_that_moves(tmp_path):
 
 
 def test_a_terminal_gets_colour():
-    assert "\x1b[" in in_terminal("demo")
+    assert "\x1b[" in in_terminal("demo", "--pace", "0")
 
 
 @pytest.mark.parametrize(
     ("arguments", "variables"), [(["--plain"], {}), ([], {"NO_COLOR": "1"}), ([], {"TERM": "dumb"})]
 )
 def test_without_colour_the_words_are_the_same(arguments, variables):
-    plain = in_terminal("demo", *arguments, **variables)
+    plain = in_terminal("demo", "--pace", "0", *arguments, **variables)
     assert "\x1b" not in plain
-    bare = re.sub(r"\x1b\[[\d;]*m", "", in_terminal("demo"))
+    bare = re.sub(r"\x1b\[[\d;]*m", "", in_terminal("demo", "--pace", "0"))
     assert [line.rstrip() for line in bare.splitlines()] == plain.splitlines()
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100, 200])
 def test_no_line_is_wider_than_the_terminal(columns):
-    lines = in_terminal("demo", "--plain", columns=columns).splitlines()
+    lines = in_terminal("demo", "--pace", "0", "--plain", columns=columns).splitlines()
     assert max(map(len, lines)) <= min(columns, 100)
 
 

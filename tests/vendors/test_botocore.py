@@ -7,9 +7,7 @@ import json
 from typing import Any
 from urllib.parse import unquote
 
-import botocore.session
 import pytest
-from botocore.config import Config
 
 import segue
 from tests import converse
@@ -18,6 +16,7 @@ from tests.conversations.made import convert
 from tests.conversations.replies import bedrock_reply
 from tests.conversations.table import BY_NAME
 
+from . import boto
 from .server import canned
 
 MODEL = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
@@ -25,15 +24,7 @@ NAMES = ("parallel_calls", "bedrock_one_call", "bedrock_documents", "gemini_one_
 
 
 def asked(url: str, **parameters: Any) -> dict[str, Any]:
-    client = botocore.session.get_session().create_client(
-        "bedrock-runtime",
-        region_name="us-east-1",
-        endpoint_url=url,
-        aws_access_key_id="nobody",
-        aws_secret_access_key="nothing",
-        config=Config(retries={"max_attempts": 0}),
-    )
-    return client.converse(**parameters)
+    return boto.connected(url).converse(**parameters)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name in BY_NAME])

@@ -7,16 +7,14 @@ it does), and each result must reach the upstream at its call.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import anthropic
-import botocore.session
 import openai
 import pytest
-from botocore.config import Config
 from google import genai
 from google.genai import types
 from mistralai.client import Mistral
@@ -28,7 +26,7 @@ from segue.wire.registry import WIRES
 from tests.properties.readers import Reading, read
 from tests.streams.writing import streamed
 
-from . import loops
+from . import boto, loops
 from .server import Canned, canned
 
 THOUGHTS = ("Two cities, two calls.", "The time is missing.", "And there?", "All is there.")
@@ -168,58 +166,22 @@ def _mistral(client: Mistral) -> str:
 
 
 def _boto(client: Any) -> str:
-    tools = [
-        {"toolSpec": {"name": name, "description": schema.__doc__, "inputSchema": {"json": schema.model_json_schema()}}}
-        for name, schema in loops.SCHEMAS.items()
-    ]
     history: list[Any] = [{"role": "user", "content": [{"text": loops.QUESTION}]}]
     while True:
         answer = client.converse_stream(
             modelId="us.anthropic.claude-sonnet-4-5-20250929-v1:0",
             system=[{"text": "Be brief."}],
             messages=history,
-            toolConfig={"tools": tools},
+            toolConfig={"tools": boto.tools()},
         )
-        content = list(_blocks(answer["stream"]))
+        events = list(answer["stream"])
+        assert boto.usage(events) == {"inputTokens": 11, "outputTokens": 7, "totalTokens": 18}
+        content = list(boto.blocks(events))
         history.append({"role": "assistant", "content": content})
         uses = [block["toolUse"] for block in content if "toolUse" in block]
         if not uses:
             return "".join(block.get("text", "") for block in content)
-        history.append({"role": "user", "content": [_boto_result(use) for use in uses]})
-
-
-def _blocks(stream: Any) -> Iterator[dict[str, Any]]:
-    """Content blocks, put together as examples of boto3 do it."""
-    block: dict[str, Any] = {}
-    for event in stream:
-        if "contentBlockStart" in event:
-            block = {"toolUse": {**event["contentBlockStart"]["start"]["toolUse"], "input": ""}}
-        elif "contentBlockDelta" in event:
-            delta = event["contentBlockDelta"]["delta"]
-            if "text" in delta:
-                block["text"] = block.get("text", "") + delta["text"]
-            elif "toolUse" in delta:
-                block["toolUse"]["input"] += delta["toolUse"]["input"]
-            else:
-                thought = block.setdefault("reasoningContent", {}).setdefault("reasoningText", {"text": ""})
-                for key, piece in delta["reasoningContent"].items():
-                    thought[key] = thought.get(key, "") + piece
-        elif "contentBlockStop" in event:
-            if "toolUse" in block:
-                block["toolUse"]["input"] = json.loads(block["toolUse"]["input"] or "{}")
-            yield block
-            block = {}
-        elif "metadata" in event:
-            assert event["metadata"]["usage"] == {"inputTokens": 11, "outputTokens": 7, "totalTokens": 18}
-
-
-def _boto_result(use: Any) -> dict[str, Any]:
-    return {
-        "toolResult": {
-            "toolUseId": use["toolUseId"],
-            "content": [{"text": loops.TOOLS[use["name"]](**use["input"])}],
-        }
-    }
+        history.append({"role": "user", "content": [boto.result(use) for use in uses]})
 
 
 class Client(NamedTuple):
@@ -228,17 +190,6 @@ class Client(NamedTuple):
     make: Callable[[str, ExitStack], Any]
     run: Callable[[Any], str]
     kind: str = "text/event-stream"
-
-
-def _boto_client(url: str) -> Any:
-    return botocore.session.get_session().create_client(
-        "bedrock-runtime",
-        region_name="us-east-1",
-        endpoint_url=url,
-        aws_access_key_id="nobody",
-        aws_secret_access_key="nothing",
-        config=Config(retries={"max_attempts": 0}),
-    )
 
 
 def _open_openai(url: str, stack: ExitStack) -> openai.OpenAI:
@@ -262,7 +213,7 @@ CLIENTS: dict[str, Client] = {
         lambda url, stack: stack.enter_context(Mistral(api_key="none", server_url=url)),
         _mistral,
     ),
-    "bedrock": Client(lambda url, _stack: _boto_client(url), _boto, "application/vnd.amazon.eventstream"),
+    "bedrock": Client(lambda url, _stack: boto.connected(url), _boto, "application/vnd.amazon.eventstream"),
 }
 
 

@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any, cast
 
@@ -312,8 +313,26 @@ def _key(key: object, path: str, halves: list[int]) -> str:
 def _dumped(value: object, path: str) -> object:
     dump = getattr(value, "model_dump", None)
     if callable(dump):
-        return dump(mode="json", exclude_unset=True, warnings=False)
+        # What a client adds for its user is not for the API: OpenAI's and Anthropic's say so themselves.
+        hidden = getattr(value, "__api_exclude__", None)
+        as_sent = partial(dump, mode="json", by_alias=True, warnings=False, exclude=hidden)
+        try:
+            return _with_defaults(as_sent(exclude_unset=True), as_sent(exclude_none=True))
+        except RecursionError:
+            raise InputError(_TOO_DEEP, path=path) from None
     try:
         return msgspec.to_builtins(value)
     except TypeError:
         raise InputError(f"a {type(value).__name__} can't be written as JSON", path=path) from None
+
+
+def _with_defaults(given: Any, whole: Any) -> Any:
+    """What an object was given, and what its class adds without being told: a role, a type. `None` is no addition."""
+    if isinstance(given, dict) and isinstance(whole, dict):
+        made = cast("dict[str, Any]", given)
+        for key, item in cast("dict[str, Any]", whole).items():
+            made[key] = item if made.get(key) is None else _with_defaults(made[key], item)
+    elif isinstance(given, list) and isinstance(whole, list):
+        items = cast("list[Any]", given)
+        items[:] = [_with_defaults(*pair) for pair in zip(items, cast("list[Any]", whole), strict=True)]
+    return given

@@ -13,18 +13,26 @@ if TYPE_CHECKING:
     from segue.cli.demo_journey import Step, Totals
 
 
+_PACE = 0.25
+
+
 @options.command("demo")
 @click.option("--plain", is_flag=True, help="No colour, terminal or not.")
 @click.option("--naive", is_flag=True, help="Send the history on as it is, to see what breaks.")
+@click.option(
+    "--pace", type=click.FloatRange(0, 5), metavar="S", help="Seconds a step on a terminal; 0.25 if left out."
+)
 @click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Also write a recording, to be looked at.")
 @click.pass_context
-def command(ctx: click.Context, *, plain: bool, naive: bool, svg: Path | None, as_json: bool) -> None:
+def command(
+    ctx: click.Context, *, plain: bool, naive: bool, pace: float | None, svg: Path | None, as_json: bool
+) -> None:
     """Carry one agent's task through every API there is and back.
 
     Each request goes to a strict provider on loopback, which refuses what the real one refuses; nothing leaves this
     machine. Exit code 1 if a request was refused.
     """
-    totals = _tell(naive=naive) if as_json else _show(plain=plain, naive=naive, svg=svg)
+    totals = _tell(naive=naive) if as_json else _show(plain=plain, naive=naive, pace=pace, svg=svg)
     ctx.exit(1 if totals.refused else 0)
 
 
@@ -39,11 +47,16 @@ def _tell(*, naive: bool) -> Totals:
     return totals
 
 
-def _show(*, plain: bool, naive: bool, svg: Path | None) -> Totals:
+def _show(*, plain: bool, naive: bool, pace: float | None, svg: Path | None) -> Totals:
+    """On a terminal step by step, so that it can be followed."""
+    import sys
+    import time
+
     from segue.cli import demo_journey, demo_view
     from segue.cli.screen import Screen
 
     screen = Screen(plain=plain)
+    pause = (_PACE if pace is None else pace) if streams.on_terminal(sys.stdout) else 0.0
     scenes = [demo_view.opening(len(dict(demo_journey.route())), naive=naive)]
     screen.show(scenes[0])
     journey: list[Step] = []
@@ -51,6 +64,7 @@ def _show(*, plain: bool, naive: bool, svg: Path | None) -> Totals:
         journey.append(step)
         scenes.append(demo_view.step_view(step))
         screen.show(scenes[-1])
+        time.sleep(pause)
     totals = demo_journey.total(journey)
     scenes.append(demo_view.ending(journey, totals))
     screen.show(scenes[-1])

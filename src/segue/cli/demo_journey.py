@@ -121,7 +121,7 @@ class _Journey:
 
     def steps(self, stops: Sequence[tuple[str, str]]) -> Iterator[Step]:
         for number, ((api, model), stop) in enumerate(zip(stops, STOPS, strict=True), 1):
-            thinks = {"enabled": True, "budget": 1024} if api in _THINKING else None
+            thinks = {"enabled": True, "effort": "low"} if api in _THINKING else None
             self._chat.options = {"max_tokens": 4096, "reasoning": thinks}
             yield self._step(number, api, model, stop)
 

@@ -31,9 +31,8 @@ def opening(providers: int, *, naive: bool) -> RenderableType:
     """What is about to be carried."""
     way = "copied field by field, as it is" if naive else "carried by segue"
     title = f"segue: one task, five tools, {providers} providers, forward and back; {way}"
-    legend = Text(
-        "Strict providers on loopback judge each request. Calls: canonical id, id on this wire, result", "dim"
-    )
+    legend = Text("Strict providers on loopback judge each request.\n", "dim")
+    legend.append("A call: canonical id, id on this wire, and what came of it:")
     for outcome, (mark, style) in _OUTCOMES.items():
         legend.append(f"  {mark} {outcome}", style)
     task = Text.assemble(("user  ", "dim"), (TASK, "italic"))

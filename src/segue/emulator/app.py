@@ -86,21 +86,29 @@ class App:
         self.requests.append(record)
         names = self._names(asked)
         answer = self._answer(asked, record, names)
+        self._put_in_form(answer, asked, names)
         record.status = answer.status
         answer.headers = {**self.provider.headers(names, record.kind), **answer.headers}
         if self._told is not None:
             self._told(record)
         return answer
 
-    def broke_down(self, error: Exception) -> Answer:
+    def broke_down(self, asked: Asked, error: Exception) -> Answer:
         """For a bug in the emulator itself; the record names it."""
         record = self.requests[-1]
         told = ApiError(500, f"this is a bug in segue, please report it: {type(error).__name__}: {error}", "api_error")
         answer = self._refuse(told, record)
+        self._put_in_form(answer, asked, self._names(asked))
         record.status = answer.status
         if self._told is not None:
             self._told(record)
         return answer
+
+    def _put_in_form(self, answer: Answer, asked: Asked, names: Names) -> None:
+        if answer.refusal is not None:
+            answer.content = msgspec.json.encode(self.provider.refusal(answer.refusal, asked, names))
+        if answer.kind == "application/json":
+            answer.kind = self.provider.json_media
 
     def _names(self, asked: Asked) -> Names:
         """Fresh names: the same request asked again gets others, but the same ones in every run."""
@@ -111,7 +119,8 @@ class App:
     def _answer(self, asked: Asked, record: Recorded, names: Names) -> Answer:
         found = self.provider.route(asked)
         if found is None:
-            return self._refuse(self._words.no_route(asked.method, asked.path), record)
+            other = self._words.wrong_method if self.provider.listens(asked.path) else None
+            return self._refuse((other or self._words.no_route)(asked.method, asked.path), record)
         route, model = found
         shut = self._shut_out(asked)
         if shut is not None:
@@ -129,6 +138,8 @@ class App:
             body = dict(read_object(asked.body)[0])
         except InputError:
             return self._refuse(self._words.bad_json, record)
+        if route.does == "count":
+            body = dict(self.provider.to_count(body))
         body = body if model is None else {**body, self.provider.model_key: model}
         record.body, record.model = body, str(body.get(self.provider.model_key) or "")
         account = self.provider.key(asked) or ""
@@ -153,7 +164,7 @@ class App:
         said = self._render_error(error)
         record.kind = self.provider.error_kind(said)
         headers = {} if retry_after is None else {"retry-after": f"{retry_after:g}"}
-        return Answer(error.status, msgspec.json.encode(said), headers=headers)
+        return Answer(error.status, b"", headers=headers, refusal=said)
 
     def _in_words(self, trouble: Trouble) -> ApiError:
         """A scripted error in the provider's form, and in its words where the script has none."""
@@ -177,7 +188,8 @@ class App:
             request = self.provider.wire.parse_request(whole)
         except InputError as error:
             return self._refuse(ApiError(400, str(error)), record)
-        return self._answered(taken, verdict, whole, request)
+        held = {**whole, **{key: value for key, value in body.items() if key not in whole}}
+        return self._answered(taken, verdict, held, request)
 
     def _verdict(self, taken: _Taken, body: Mapping[str, Any]) -> tuple[Verdict, Mapping[str, Any]] | ApiError:
         """The judge's and the provider's own findings, and the body with what the provider holds of it."""
@@ -190,7 +202,9 @@ class App:
             whole = provider.restored(body, taken.account)
             if isinstance(whole, Violation):
                 return Verdict(api, verdict.model, (*verdict.violations, whole)), body
-            if whole is not body and verdict:
+            if not verdict:
+                return verdict, body
+            if whole is not body:
                 verdict = conformance.judge(whole, api, profile=self._profile)
         except InputError as error:
             return ApiError(400, str(error))

@@ -28,7 +28,10 @@ class Asked:
 
 @dataclass
 class Answer:
-    """What goes back: at once, or piece by piece. Where `reset` is set at the end, the connection goes down with it."""
+    """What goes back: at once, or piece by piece. Where `reset` is set at the end, the connection goes down with it.
+
+    `refusal` is the error in the form of the API; what only the one who sends it can add is still to come.
+    """
 
     status: int
     content: bytes | AsyncIterator[bytes]
@@ -36,6 +39,7 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict[str, str])
     delay: float = 0.0
     reset: bool = False
+    refusal: dict[str, Any] | None = None
 
 
 class Recorded(Struct):

@@ -35,6 +35,7 @@ Beat: TypeAlias = Event | Wait | Trouble | Cut
 _WORDS = re.compile(r"\s*\S+\s?|\s+")
 _PIECE = 12
 _FIRST = 1_700_000_000
+_PLAIN = "This needs little thought."
 
 
 class Performance:
@@ -42,6 +43,8 @@ class Performance:
 
     def __init__(self, provider: Provider, scene: Scene, turn: Turn, *, number: int, read: int, cached: int) -> None:
         thinks = provider.thinks(scene)
+        if thinks and provider.always_thinks and not any(isinstance(step, Think) for step in turn):
+            turn = (Think(_PLAIN), *turn)
         self.thought = [step.text for step in turn if isinstance(step, Think)] if thinks else []
         self.scene = replace(scene, thoughts=len(self.thought))
         self.turn = turn

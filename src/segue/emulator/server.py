@@ -116,10 +116,11 @@ class Emulator:
             body += event.get("body", b"")
             if not event.get("more_body"):
                 break
+        asked = _asked(scope, body)
         try:
-            answer = self._app.answer(_asked(scope, body))
+            answer = self._app.answer(asked)
         except Exception as error:  # noqa: BLE001  a client gets an answer, whatever happens
-            answer = self._app.broke_down(error)
+            answer = self._app.broke_down(asked, error)
         if answer.delay:
             await asyncio.sleep(answer.delay)
         if answer.status == 0:

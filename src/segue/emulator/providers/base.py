@@ -81,10 +81,13 @@ class Provider:
     """What the base URL of this provider's own client ends with."""
     variable: ClassVar[str]
     """The environment variable that the key is usually held in."""
+    json_media: ClassVar[str] = "application/json"
     media: ClassVar[str] = "text/event-stream; charset=utf-8"
     model_key: ClassVar[str] = "model"
     needs: ClassVar[tuple[str, ...]] = ("model", "messages")
     """What no body may be without."""
+    always_thinks: ClassVar[bool] = False
+    """Whether a model that thinks does so in every reply: a client has to hand thoughts back, so it must get some."""
     sealing: ClassVar[tuple[str, Literal["standard", "url"]]] = ("", "standard")
 
     def __init__(self, seed: int) -> None:
@@ -103,6 +106,10 @@ class Provider:
                 return route, found.groupdict().get("model")
         return None
 
+    def listens(self, path: str) -> bool:
+        """Whether the path is known, for whatever method."""
+        return any(route.pattern.fullmatch(path) for route in self.routes)
+
     def key(self, asked: Asked) -> str | None:
         """The key that came with the request. It also is the account."""
         return bearer(asked)
@@ -113,11 +120,15 @@ class Provider:
 
     def missing(self, asked: Asked, body: Body) -> ApiError | None:
         """The error for want of what every request has to bring along."""
-        return next((self.lacks(name) for name in self.needs if body.get(name) is None), None)
+        return next((self.lacks(name, asked, body) for name in self.needs if body.get(name) is None), None)
 
-    def lacks(self, name: str) -> ApiError:
+    def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
         said = f"Missing required parameter: '{name}'."
         return ApiError(400, said, code="missing_required_parameter", param=name)
+
+    def to_count(self, body: Body) -> Body:
+        """The request whose tokens are to be counted."""
+        return body
 
     def streams(self, does: Does, body: Body) -> bool:
         return does == "stream" or body.get("stream") is True
@@ -186,6 +197,10 @@ class Provider:
         """What the provider calls an error, in the body of one."""
         inner = object_or_none(said.get("error")) or said
         return text_or_none(inner.get("type") or inner.get("status") or inner.get("code"))
+
+    def refusal(self, said: dict[str, Any], asked: Asked, names: Names) -> Any:
+        """The body of an error with what is particular to this request, or to the service that sends it."""
+        return said
 
     def reframed(self, asked: Asked) -> Reframed | None:
         """How this request wants its stream framed, where that is not the usual way."""

@@ -20,6 +20,8 @@ from segue.wire.base import ApiError
 __all__ = ["Bedrock"]
 
 _MODEL = r"/model/(?P<model>.+)/"
+_PROMPT = ":prompt/"
+_SPACE = "http://internal.amazon.com/coral/com.amazon.bedrock/"
 
 
 class Bedrock(Provider):
@@ -28,7 +30,7 @@ class Bedrock(Provider):
     variable = "AWS_BEARER_TOKEN_BEDROCK"
     model_key = "modelId"
     media = "application/vnd.amazon.eventstream"
-    needs = ("messages",)
+    needs = ()
     routes = (
         post(_MODEL + "converse"),
         post(_MODEL + "converse-stream", "stream"),
@@ -43,15 +45,26 @@ class Bedrock(Provider):
         pairs = [key.split(":", 1) for key in keys if ":" in key]
         return bearer(asked) in keys or any(signed_with(asked, key_id, secret) for key_id, secret in pairs)
 
-    def lacks(self, name: str) -> ApiError:
+    def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
         said = f"Value at '{name}' failed to satisfy constraint: Member must not be null"
         return ApiError(400, f"1 validation error detected: {said}")
+
+    def to_count(self, body: Body) -> Body:
+        return object_or_none((object_or_none(body.get("input")) or {}).get("converse")) or body
+
+    def restored(self, body: Body, account: str) -> Body | Violation:
+        """A prompt that the service keeps brings its own messages."""
+        kept = _PROMPT in str(body.get("modelId")) and body.get("messages") is None
+        return {**body, "messages": [{"role": "user", "content": [{"text": "What is kept."}]}]} if kept else body
 
     def breaches(self, body: Body, asked: Asked, account: str) -> Iterator[Violation]:
         messages = self.entries(body)
         tools = (object_or_none(body.get("toolConfig")) or {}).get("tools")
         conversation = claude.Conversation(body.get("system"), tools, messages)
         model = identify(text_or_none(body.get("modelId")))
+        if model.family != "claude":
+            # What other models think is not signed.
+            return
         found = claude.misplaced(list(_thoughts(messages)), conversation, self.seals, account, model, lenient=False)
         yield from (reject(one.rule, one.path, one.message) for one in found)
 
@@ -74,10 +87,14 @@ class Bedrock(Provider):
 
     def headers(self, names: Names, kind: str | None) -> dict[str, str]:
         told = {"x-amzn-requestid": names.uuid("request")}
-        return told if kind is None else {**told, "x-amzn-errortype": kind}
+        return told if kind is None else {**told, "x-amzn-errortype": f"{kind}:{_SPACE}"}
 
     def error_kind(self, said: Mapping[str, Any]) -> str | None:
         return text_or_none(said.get("__type"))
+
+    def refusal(self, said: dict[str, Any], asked: Asked, names: Names) -> Any:
+        """The kind of an error stands in a header, the body has the message alone."""
+        return {"message": said.get("message")}
 
     def counted(self, tokens: int) -> dict[str, Any]:
         return {"inputTokens": tokens}

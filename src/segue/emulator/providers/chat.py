@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
+from segue.emulator.exchange import Asked
 from segue.emulator.names import HEX, Names
-from segue.emulator.providers.base import Provider, Route, Scene, calls_before, post
+from segue.emulator.providers.base import Body, Provider, Route, Scene, calls_before, post
 from segue.wire.base import ApiError
 
 __all__ = ["DeepSeek", "Kimi", "Mistral", "OpenAIChat", "Qwen"]
@@ -20,8 +22,16 @@ class OpenAIChat(Provider):
     variable = "OPENAI_API_KEY"
     routes = (post("(?:/v1)?/chat/completions"), _models("/v1/models"))
 
-    def lacks(self, name: str) -> ApiError:
-        return ApiError(400, "you must provide a model parameter") if name == "model" else super().lacks(name)
+    def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
+        if name == "model":
+            return ApiError(400, "you must provide a model parameter")
+        return super().lacks(name, asked, body)
+
+    def missing(self, asked: Asked, body: Body) -> ApiError | None:
+        if body.get("messages") == []:
+            said = "Invalid 'messages': empty array. Expected an array with minimum length 1, but got an empty array"
+            return ApiError(400, f"{said} instead.", code="empty_array", param="messages")
+        return super().missing(asked, body)
 
     def thinks(self, scene: Scene) -> bool:
         # It keeps its reasoning to itself.
@@ -34,8 +44,9 @@ class Mistral(Provider):
     variable = "MISTRAL_API_KEY"
     routes = (post("/v1/chat/completions"), _models("/v1/models"))
 
-    def lacks(self, name: str) -> ApiError:
-        return ApiError(422, "Field required", "missing", param=name)
+    def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
+        finding = {"type": "missing", "loc": ["body", name], "msg": "Field required", "input": dict(body)}
+        return ApiError(422, "Field required", details=(finding,))
 
     def reply_id(self, names: Names) -> str:
         return names.of("reply", 0, 32, HEX)
@@ -46,13 +57,23 @@ class Mistral(Provider):
     def headers(self, names: Names, kind: str | None) -> dict[str, str]:
         return {"mistral-correlation-id": names.uuid("request")}
 
+    def models(self) -> dict[str, Any]:
+        can = {"completion_chat": True, "completion_fim": False, "function_calling": True, "fine_tuning": False}
+        more: dict[str, Any] = {"type": "base", "aliases": [], "capabilities": can}
+        listed = super().models()
+        return {**listed, "data": [{**row, **more} for row in listed["data"]]}
+
 
 class Kimi(Provider):
     """K2's ids hold the tool and an index that counts all calls of the conversation (KIM-01)."""
 
     api = "kimi"
+    always_thinks = True
     variable = "MOONSHOT_API_KEY"
     routes = (post("/v1/chat/completions"), _models("/v1/models"))
+
+    def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
+        return ApiError(400, f"Invalid request: {name} is required")
 
     def call_ids(self, scene: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
         return f"functions.{tool}:{calls_before(scene.request) + index}", None
@@ -63,9 +84,17 @@ class Kimi(Provider):
 
 class DeepSeek(Provider):
     api = "deepseek"
+    always_thinks = True
     base = ""
     variable = "DEEPSEEK_API_KEY"
     routes = (post("(?:/v1|/beta)?/chat/completions"), _models("(?:/v1)?/models"))
+
+    def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
+        """As the reader of the JSON says it, at the end of what it read."""
+        lines = asked.body.rstrip().split(b"\n")
+        place = f"line {len(lines)} column {len(lines[-1])}"
+        told = f"Failed to deserialize the JSON body into the target type: missing field `{name}` at {place}"
+        return ApiError(400, told, code="invalid_request_error")
 
     def reply_id(self, names: Names) -> str:
         return names.uuid("reply")
@@ -88,6 +117,13 @@ class Qwen(Provider):
 
     def call_ids(self, scene: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
         return f"call_{scene.names.of('call', index, 24, HEX)}", None
+
+    def headers(self, names: Names, kind: str | None) -> dict[str, str]:
+        return {"x-request-id": names.uuid("request")}
+
+    def refusal(self, said: dict[str, Any], asked: Asked, names: Names) -> Any:
+        request = names.uuid("request")
+        return {**said, "id": f"chatcmpl-{request}", "request_id": request}
 
     def thinks(self, scene: Scene) -> bool:
         # Told by `enable_thinking` alone, which comes first in the body or among the extra parameters.

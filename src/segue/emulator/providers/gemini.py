@@ -19,6 +19,8 @@ __all__ = ["Gemini"]
 
 _MODEL = r"/(?P<version>v1|v1beta|v1alpha)/(?:models|tunedModels)/(?P<model>[^/:]+)"
 # GEM-17
+_PARSER = ("Invalid JSON payload received. Unknown name", "Invalid value at")
+_PLACE = re.compile(r" at '([^']+)'")
 _DUMMIES = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 
 
@@ -26,6 +28,7 @@ class Gemini(Provider):
     api = "gemini"
     base = ""
     variable = "GEMINI_API_KEY"
+    json_media = "application/json; charset=UTF-8"
     needs = ("contents",)
     routes = (
         post(_MODEL + ":generateContent"),
@@ -37,8 +40,12 @@ class Gemini(Provider):
     def key(self, asked: Asked) -> str | None:
         return asked.headers.get("x-goog-api-key") or asked.query.get("key") or bearer(asked)
 
-    def lacks(self, name: str) -> ApiError:
+    def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
         return ApiError(400, f"* GenerateContentRequest.{name}: {name} is not specified\n", code="INVALID_ARGUMENT")
+
+    def to_count(self, body: Body) -> Body:
+        """The contents alone, or a whole request."""
+        return object_or_none(body.get("generateContentRequest", body.get("generate_content_request"))) or body
 
     def breaches(self, body: Body, asked: Asked, account: str) -> Iterator[Violation]:
         """GEM-18: a signature that was not made here is worse than none."""
@@ -47,7 +54,7 @@ class Gemini(Provider):
                 continue
             for place, part in enumerate(objects(content.get("parts"))):
                 signature = text_or_none(part.get("thoughtSignature", part.get("thought_signature")))
-                if signature and signature not in _DUMMIES and self.seals.read(signature, account) is None:
+                if signature and signature not in _DUMMIES and self.seals.read(_standard(signature), account) is None:
                     path = f"contents[{number}].parts[{place}]"
                     yield reject("GEM-18", path, "the signature was not made here, or not for this account")
 
@@ -72,6 +79,15 @@ class Gemini(Provider):
     def headers(self, names: Names, kind: str | None) -> dict[str, str]:
         return {"server-timing": "gfet4t7; dur=1"}
 
+    def refusal(self, said: dict[str, Any], asked: Asked, names: Names) -> Any:
+        """Where a stream would be a list, an error is the only entry of one."""
+        error = object_or_none(said.get("error")) or {}
+        told = str(error.get("message"))
+        if told.startswith(_PARSER):
+            found = [_field(line) for line in told.splitlines()]
+            error["details"] = [{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": found}]
+        return [said] if _streams(asked) and self.reframed(asked) else said
+
     def reframed(self, asked: Asked) -> Reframed | None:
         """Without `alt=sse` a stream is one JSON list that grows."""
         return None if asked.query.get("alt") == "sse" else _JsonList()
@@ -83,6 +99,22 @@ class Gemini(Provider):
         name = self.wire.default_model
         methods = ["generateContent", "countTokens"]
         return {"models": [{"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods}]}
+
+
+def _field(line: str) -> dict[str, str]:
+    """A line of the parser's, with the field that it tells of, if there is any."""
+    place = _PLACE.search(line)
+    return {**({"field": place[1]} if place else {}), "description": line}
+
+
+def _streams(asked: Asked) -> bool:
+    return asked.path.endswith(":streamGenerateContent")
+
+
+def _standard(text: str) -> str:
+    """Base64 in the usual alphabet. The API takes both, padded or not, and Google's own client writes the other."""
+    bare = text.replace("-", "+").replace("_", "/").rstrip("=")
+    return bare + "=" * (-len(bare) % 4)
 
 
 class _JsonList:

@@ -15,6 +15,7 @@ from segue.emulator.exchange import Asked
 from segue.emulator.json import JsonObject, object_or_none, objects, text_or_none
 from segue.emulator.names import HEX, Names
 from segue.emulator.providers.base import Body, Provider, Route, Scene, bearer, post, reject
+from segue.wire.base import ApiError
 from segue.wire.events import arguments_text
 from segue.wire.openai_responses.reply import render_usage
 
@@ -50,7 +51,7 @@ class OpenAIResponses(Provider):
 
     api = "openai-responses"
     variable = "OPENAI_API_KEY"
-    needs = ("model", "input")
+    needs = ("model",)
     routes = (post("(?:/v1)?/responses"), Route(re.compile("/v1/models"), "models", "GET"))
     sealing = ("gAAAAABp", "url")
 
@@ -66,6 +67,10 @@ class OpenAIResponses(Provider):
         given = body.get("input")
         return [{"role": "user", "content": given}] if isinstance(given, str) else super().entries(body)
 
+    def missing(self, asked: Asked, body: Body) -> ApiError | None:
+        """A prompt that is kept knows its model. Whether an input is wanted, the judge knows."""
+        return None if object_or_none(body.get("prompt")) else super().missing(asked, body)
+
     def restored(self, body: Body, account: str) -> Body | Violation:
         """What went before under `previous_response_id`, and items that are named only."""
         before = text_or_none(body.get("previous_response_id"))
@@ -75,8 +80,9 @@ class OpenAIResponses(Provider):
             if known is None:
                 return reject(NOT_FOUND, "previous_response_id", before)
             earlier = known
-        items = [self._looked_up(item, account) for item in self.entries(body)]
-        if not earlier and items == body.get("input"):
+        given = self.entries(body)
+        items = [self._looked_up(item, account) for item in given]
+        if before is None and items == given:
             return body
         return {
             **{key: value for key, value in body.items() if key != "previous_response_id"},
@@ -105,7 +111,8 @@ class OpenAIResponses(Provider):
             elif item_id is not None:
                 wanted = self._reasons.get((account, item_id))
                 if wanted is not None and wanted not in present:
-                    yield reject("OAI-RESP-09" if item.get("type") == "message" else "OAI-RESP-08", path, wanted)
+                    rule = "OAI-RESP-09" if item.get("type") == "message" else "OAI-RESP-08"
+                    yield reject(rule, path, f"made with '{wanted}'")
 
     # ------------------------------------------------------------------------------------------------------- going out
 
@@ -211,7 +218,7 @@ class AzureFoundry(OpenAIResponses):
 
     api = "azure-foundry"
     base = "/openai/v1"
-    needs = ("input",)
+    needs = ()
     variable = "AZURE_AI_API_KEY"
     routes = (
         post("(?:/api/projects/[^/]+)?/openai(?:/v1)?/responses"),
@@ -228,4 +235,12 @@ class AzureFoundry(OpenAIResponses):
         return f"{prefix}_{names.of('partition', 0, 18, HEX)}{names.of(prefix, index, 32)}"
 
     def headers(self, names: Names, kind: str | None) -> dict[str, str]:
-        return {"x-ms-request-id": names.uuid("request"), "apim-request-id": names.uuid("gate")}
+        return {
+            "x-request-id": names.of("request", 0, 32, HEX),
+            "x-ms-request-id": names.uuid("request"),
+            "apim-request-id": names.uuid("gate"),
+        }
+
+    def refusal(self, said: dict[str, Any], asked: Asked, names: Names) -> Any:
+        more = {"additionalInfo": {"request_id": names.of("request", 0, 32, HEX)}}
+        return {**said, "error": {**(object_or_none(said.get("error")) or {}), **more}}

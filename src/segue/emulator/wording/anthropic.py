@@ -174,7 +174,28 @@ def _says(message: str) -> Word:
     return lambda _: refused(message)
 
 
+# ---------------------------------------------------------------------------------------------------------- threads
+
+# No rules of the rulebook: what a thread is refused for. The code stands in the error's details.
+THREAD_NOT_FOUND = "thread_not_found"
+THREAD_ALREADY_CONTINUED = "thread_already_continued"
+THREAD_FIELDS = "thread_fields"
+
+
+def _thread(code: str, status: int, message: str) -> Word:
+    kind = "not_found_error" if status == 404 else "invalid_request_error"
+    return lambda _: ApiError(status, message, kind, details=({"error_code": code},))
+
+
 RULES: Mapping[str, Word] = {
+    THREAD_NOT_FOUND: _thread(THREAD_NOT_FOUND, 404, "No usable Thread state was found for `previous_message_id`."),
+    THREAD_ALREADY_CONTINUED: _thread(
+        THREAD_ALREADY_CONTINUED,
+        400,
+        "The response that `previous_message_id` names has already been continued, and each response can be continued "
+        "only once.",
+    ),
+    THREAD_FIELDS: lambda fault: refused(f"{fault.path}: not permitted when continuing a thread"),
     "ANT-01": _field(_TEXT, _pattern("^[a-zA-Z0-9_-]+$")),
     "ANT-02": _field(_TEXT, _pattern("^srvtoolu_[a-zA-Z0-9_]+$")),
     "ANT-11": _field(_OBJECT, _OBJECT),
@@ -217,6 +238,7 @@ WORDS = Words(
         bad_key=ApiError(401, "invalid x-api-key", "authentication_error"),
         bad_json=refused("The request body is not valid JSON: unexpected character: line 1 column 1 (char 0)"),
         no_route=lambda _method, _path: ApiError(404, "Not Found", "not_found_error"),
+        wrong_method=lambda _method, _path: ApiError(405, "Method Not Allowed"),
         no_model=lambda model: ApiError(404, f"model: {model}", "not_found_error"),
         rate_limited=ApiError(429, _LIMITED, "rate_limit_error"),
         failed=ApiError(500, "Internal server error", "api_error"),

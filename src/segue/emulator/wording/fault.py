@@ -73,6 +73,8 @@ class Troubles(Struct, frozen=True):
     rate_limited: ApiError
     failed: ApiError
     overloaded: ApiError
+    wrong_method: Callable[[str, str], ApiError] | None = None
+    """By method and path; where it is not known, a path that is asked in the wrong way is no path."""
 
 
 class Words(Struct, frozen=True):

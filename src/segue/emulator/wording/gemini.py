@@ -41,7 +41,7 @@ def _by_place(says: Callable[[Fault, Spot], str]) -> Word:
             return invalid("\n".join(line for line, _ in parsed), field or None)
         said = [says(single, at) for single, at in zip(singles, spots, strict=True)]
         lines = list(dict.fromkeys(line for line in said if line.startswith("* ")))
-        return invalid("\n".join(lines) if said[0].startswith("* ") else said[0])
+        return invalid("".join(f"{line}\n" for line in lines) if said[0].startswith("* ") else said[0])
 
     return word
 
@@ -69,7 +69,9 @@ def _one_member(fault: Fault) -> ApiError:
         told = f"oneof field 'data' is already set. Cannot set '{found[1]}'"
         return invalid(f"Invalid value at '{at.path}' (oneof), {told}", at.path)
     place = at.path.removesuffix(".text")
-    return invalid(f"{place}.data: required oneof field 'data' must have one initialized field")
+    return invalid(
+        f"* GenerateContentRequest.{place}.data: required oneof field 'data' must have one initialized field\n"
+    )
 
 
 def _not_here(_: Fault, at: Spot) -> str:

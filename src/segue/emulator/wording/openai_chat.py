@@ -153,6 +153,11 @@ def _no_model(model: str) -> ApiError:
     return ApiError(404, told, code="model_not_found")
 
 
+def _wrong_method(method: str, path: str) -> ApiError:
+    hint = "Perhaps you meant to use a different HTTP method?"
+    return ApiError(405, f"Not allowed to {method} on {path}. (HINT: {hint})")
+
+
 TROUBLES = Troubles(
     no_key=ApiError(
         401,
@@ -174,6 +179,7 @@ TROUBLES = Troubles(
         f"figuring out how to fix this, please {_HELP}.)",
     ),
     no_route=_no_route,
+    wrong_method=_wrong_method,
     no_model=_no_model,
     rate_limited=ApiError(
         429,

@@ -184,7 +184,9 @@ def render_usage(usage: Usage) -> JsonObject:
 
 
 def render_error(error: ApiError) -> JsonObject:
-    return {"type": "error", "error": {"type": _error_kind(error.status), "message": error.message}}
+    told: JsonObject = {"type": _error_kind(error.status), "message": error.message}
+    own = [detail for detail in error.details if "error_code" in detail]
+    return {"type": "error", "error": {**told, "details": own[0]} if own else told}
 
 
 def _error_kind(status: int) -> str:

@@ -13,9 +13,11 @@ __all__ = [
     "render_bare_error",
     "render_cerebras_error",
     "render_coded_error",
+    "render_llama_error",
     "render_minimax_error",
     "render_mistral_error",
     "render_numbered_error",
+    "render_openrouter_error",
     "render_qwen_error",
     "render_xai_error",
 ]
@@ -41,8 +43,16 @@ def render_coded_error(error: ApiError) -> JsonObject:
 
 
 def render_numbered_error(error: ApiError) -> JsonObject:
-    """The status as its code. So in vLLM, llama.cpp and at OpenRouter."""
+    """The status as its code. So in vLLM."""
     return {"error": {"message": error.message, "type": error.kind, "param": error.param, "code": error.status}}
+
+
+def render_llama_error(error: ApiError) -> JsonObject:
+    return {"error": {"code": error.status, "message": error.message, "type": error.kind}}
+
+
+def render_openrouter_error(error: ApiError) -> JsonObject:
+    return {"error": {"message": error.message, "code": error.status}}
 
 
 def render_cerebras_error(error: ApiError) -> JsonObject:

@@ -1,0 +1,62 @@
+"""Amazon's client in a tool loop: boto3 is botocore with another door, so botocore it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import botocore.session
+from botocore.config import Config
+
+from . import loops
+
+
+def connected(url: str, *, secret: str = "nothing", tries: int = 1) -> Any:
+    return botocore.session.get_session().create_client(
+        "bedrock-runtime",
+        region_name="us-east-1",
+        endpoint_url=url,
+        aws_access_key_id="nobody",
+        aws_secret_access_key=secret,
+        config=Config(retries={"total_max_attempts": tries, "mode": "standard"}),
+    )
+
+
+def tools() -> list[Any]:
+    return [
+        {"toolSpec": {"name": name, "description": schema.__doc__, "inputSchema": {"json": schema.model_json_schema()}}}
+        for name, schema in loops.SCHEMAS.items()
+    ]
+
+
+def blocks(events: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Content blocks, put together as examples of boto3 do it."""
+    block: dict[str, Any] = {}
+    for event in events:
+        if "contentBlockStart" in event:
+            block = {"toolUse": {**event["contentBlockStart"]["start"]["toolUse"], "input": ""}}
+        elif "contentBlockDelta" in event:
+            delta = event["contentBlockDelta"]["delta"]
+            if "text" in delta:
+                block["text"] = block.get("text", "") + delta["text"]
+            elif "toolUse" in delta:
+                block["toolUse"]["input"] += delta["toolUse"]["input"]
+            else:
+                thought = block.setdefault("reasoningContent", {}).setdefault("reasoningText", {"text": ""})
+                for key, piece in delta["reasoningContent"].items():
+                    thought[key] = thought.get(key, "") + piece
+        elif "contentBlockStop" in event:
+            if "toolUse" in block:
+                block["toolUse"]["input"] = json.loads(block["toolUse"]["input"] or "{}")
+            yield block
+            block = {}
+
+
+def usage(events: Iterable[Any]) -> Any:
+    return next(event["metadata"]["usage"] for event in events if "metadata" in event)
+
+
+def result(use: Any) -> dict[str, Any]:
+    text = loops.TOOLS[use["name"]](**use["input"])
+    return {"toolResult": {"toolUseId": use["toolUseId"], "content": [{"text": text}]}}
