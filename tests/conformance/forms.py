@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from segue.conformance.form import Form
-from tests.drawing import between, pick
+from tests.drawing import kept, sampled
 
 # Strings that match one or the other of the patterns and bounds; those that do not are damage.
 STRINGS = (
@@ -18,6 +18,7 @@ STRINGS = (
     *("amazon.nova-pro-v1:0", "arn:aws:bedrock:us-east-1:123456789012:guardrail/abc", "x y", "é", "a\n", "", "b" * 65),
     *("b" * 257, "b" * 2049, "s3://"),
 )
+_ANY = Form(kind="any")
 _DOCUMENTS: tuple[Any, ...] = ({}, {"type": "object"}, [1, {"a": None}], "t", 1, 0.5, True, None)
 _JUNK: tuple[Any, ...] = (
     None,
@@ -43,54 +44,53 @@ def _fits(form: Form, text: str) -> bool:
 
 
 @cache
-def _some(names: tuple[str, ...], most: int | None, least: int = 0) -> st.SearchStrategy[set[str]]:
+def _some(*names: str, least: int = 0, most: int | None = None) -> st.SearchStrategy[set[str]]:
     return st.sets(st.sampled_from(names), min_size=least, max_size=most)
 
 
+@kept
 @st.composite
 def value_of(draw: st.DrawFn, form: Form) -> Any:
     """A value that has the form."""
-    return _value(draw, form)
-
-
-def _value(draw: st.DrawFn, form: Form) -> Any:
-    if form.null and draw(between(0, 3)) == 0:
+    if form.null and draw(st.integers(0, 3)) == 0:
         return None
     if form.either:
-        return _value(draw, pick(draw, form.either))
+        return draw(value_of(draw(sampled(form.either))))
     least, most = form.least or 0, form.most
     match form.kind:
         case "string" | "bytes":
-            return pick(draw, form.values or [text for text in STRINGS if _fits(form, text)])
+            return draw(sampled(form.values or [text for text in STRINGS if _fits(form, text)]))
         case "integer":
-            return draw(between(int(least), int(most) if most is not None else 9))
+            return draw(st.integers(int(least), int(most) if most is not None else 9))
         case "number":
-            return pick(draw, [least, 1, 0.5])
+            return draw(sampled([least, 1, 0.5]))
         case "boolean":
             return draw(st.booleans())
         case "any":
-            return copy.deepcopy(pick(draw, _DOCUMENTS))
+            return copy.deepcopy(draw(sampled(_DOCUMENTS)))
         case "list":
-            size = draw(between(int(least), int(least) + 2))
-            return [_value(draw, form.each or Form(kind="any")) for _ in range(size)]
+            size = draw(st.integers(int(least), int(least) + 2))
+            return [draw(value_of(form.each or _ANY)) for _ in range(size)]
         case "map":
-            keys = draw(_some(("a", "b"), None, int(least)))
-            return {key: _value(draw, form.each or Form(kind="any")) for key in sorted(keys)}
+            keys = draw(_some("a", "b", least=int(least)))
+            return {key: draw(value_of(form.each or _ANY)) for key in sorted(keys)}
         case "object":
-            return _members(draw, form)
+            return draw(_members(form))
 
 
+@kept
+@st.composite
 def _members(draw: st.DrawFn, form: Form) -> dict[str, Any]:
     known = form.members
     if form.by:
-        choice = pick(draw, sorted(form.choices))
-        return {form.by: choice, **_value(draw, form.choices[choice])}
+        choice = draw(sampled(sorted(form.choices)))
+        return {form.by: choice, **draw(value_of(form.choices[choice]))}
     if form.union:
-        given = [pick(draw, sorted(known))]
+        given = [draw(sampled(sorted(known)))]
     else:
         others = sorted(known.keys() - set(form.needs))
-        given = [*form.needs, *sorted(draw(_some(tuple(others), 3)) if others else ())]
-    return {name: _value(draw, known[name]) for name in given}
+        given = [*form.needs, *sorted(draw(_some(*others, most=3)) if others else ())]
+    return {name: draw(value_of(known[name])) for name in given}
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
@@ -108,24 +108,24 @@ def _places(value: Any) -> list[tuple[Any, Any]]:
 @st.composite
 def damaged(draw: st.DrawFn, form: Form, names: tuple[str, ...]) -> dict[str, Any]:
     """A value of the form with up to two things done to it. `names` are keys that may turn up anywhere."""
-    value = copy.deepcopy(_value(draw, form))
-    for _ in range(draw(between(0, 2))):
+    value = copy.deepcopy(draw(value_of(form)))
+    for _ in range(draw(st.integers(0, 2))):
         places = _places(value)
         if not places:
             break
-        holder, step = pick(draw, places)
-        junk = copy.deepcopy(pick(draw, _JUNK))
-        match pick(draw, ["replace", "drop", "add", "another"]):
+        holder, step = places[draw(st.integers(0, len(places) - 1))]
+        junk = copy.deepcopy(draw(sampled(_JUNK)))
+        match draw(sampled(["replace", "drop", "add", "another"])):
             case "replace":
                 holder[step] = junk
             case "drop":
                 del holder[step]
             case "add" if isinstance(holder, dict):
-                holder[pick(draw, names)] = junk
+                holder[draw(sampled(names))] = junk
             case "add":
                 holder.append(junk)
             case _:
-                other, there = pick(draw, places)
+                other, there = places[draw(st.integers(0, len(places) - 1))]
                 if there in (other if isinstance(other, dict) else range(len(other))):
                     holder[step] = copy.deepcopy(other[there])
     return value

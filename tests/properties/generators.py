@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.drawing import between, pick
+from tests.drawing import sampled
 
 from .ids import MISSING, STYLES, UNIQUE, Style
 from .story import OWN, Call, Event, Picture, Reply, Result, Say, Story, System, Tool
@@ -64,7 +64,7 @@ class Teller:
         self.story = Story(self.events)
 
     def chance(self, of_ten: int) -> bool:
-        return self.draw(between(0, 9)) >= 10 - of_ten
+        return self.draw(st.integers(0, 9)) >= 10 - of_ten
 
     def fault(self, of_ten: int = 1) -> bool:
         return not self.lawful and self.chance(of_ten)
@@ -74,12 +74,12 @@ class Teller:
         return f"w{self.words:04}q"
 
     def pick(self, *values: Any) -> Any:
-        return pick(self.draw, values)
+        return self.draw(sampled(values))
 
     # ------------------------------------------------------------------------------------------------- the story
 
     def tell(self) -> Story:
-        self.style: Style = UNIQUE[0] if self.lawful else pick(self.draw, STYLES)
+        self.style: Style = UNIQUE[0] if self.lawful else self.draw(sampled(STYLES))
         self.story.style = self.style.name
         weird = not self.lawful and self.chance(3)
         self.names = self.draw(WEIRD_NAMES if weird else PLAIN_NAMES)
@@ -197,7 +197,7 @@ class Teller:
             self.events.append(answered.pop(0))
         self.events.append(reply)
         if self.fault() and answered and not self.legacy:
-            cut = self.draw(between(0, len(answered) - 1))
+            cut = self.draw(st.integers(0, len(answered) - 1))
             self.late.extend(answered[cut:])
             del answered[cut:]
         if self.style.distinct and not self.legacy and self.chance(2):
@@ -212,7 +212,7 @@ class Teller:
         if self.style.distinct:
             kept = [result for result in results if self.chance(5)]
         else:
-            kept = results[: self.draw(between(0, len(results) - 1))]
+            kept = results[: self.draw(st.integers(0, len(results) - 1))]
         given = {result.call for result in kept}
         for call in reply.calls:
             if call.word not in given:
