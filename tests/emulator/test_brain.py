@@ -259,10 +259,9 @@ def test_a_question_after_results_begins_anew() -> None:
 
 def test_a_reminder_without_a_mark_does_not_go_on_for_ever() -> None:
     request = asked("Weather in Lisbon?", WEATHER)
-    for left in range(9, 0, -1):
-        turn = answer(request)
-        if not calls(turn):
-            break
+    left = 9
+    while left and calls(turn := answer(request)):
+        left -= 1
         request = answered(request, turn, fine)
         told = Message("human", (Text(f"You have {left} turns left."),))
         request = replace(request, messages=(*request.messages, told))
