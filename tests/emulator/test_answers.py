@@ -10,8 +10,11 @@ import msgspec
 import openai
 import pytest
 
+from segue.canonical.blocks import Origin, ToolCall
+from segue.canonical.request import Reply
 from segue.emulator import Emulator, start
 from segue.emulator.client import Sent, letter, post
+from segue.streaming import reply_body
 from segue.wire.registry import WIRES
 from tests.emulator.over_http import Seen, ask, body_of, reply_of
 
@@ -145,3 +148,19 @@ def get(provider: Emulator, path: str, *, method: str = "GET", key: str = "segue
     answer = connection.getresponse()
     with closing(connection):
         return Sent(answer.status, dict(answer.getheaders()), answer.read())
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "signed"),
+    [
+        ("gemini", "gemini-2.5-flash", False),
+        ("gemini", "gemini-3-pro-preview", True),
+        ("gemini", None, True),
+        ("anthropic", "claude-sonnet-4-5", True),
+    ],
+)
+def test_a_call_that_needs_a_signature_to_be_sent_back_has_one(provider: str, model: str | None, signed: bool) -> None:
+    """Of a model that signs nothing, nothing is asked."""
+    call = ToolCall("f", {}, id="hist_tool_0", origin=Origin(provider, model, "c1"))
+    body, _ = reply_body(Reply((call,), "tool_calls"), "gemini")
+    assert ("thoughtSignature" in body["candidates"][0]["content"]["parts"][0]) is signed
