@@ -105,5 +105,5 @@ def refused(body: Mapping[str, Any], data: bytes) -> ApiError | None:
             error = bad_function("", function.get("name"), function["parameters"])
             if error is not None:
                 return _said(error.message)
-    lost = chosen_tool(body)
+    lost = chosen_tool(body) if body.get("tools") else None
     return None if lost is None else _said(f"The tool '{lost}' in tool_choice is not found in tools")

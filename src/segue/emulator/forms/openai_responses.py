@@ -33,6 +33,8 @@ MEMBERS = {
     for name, form in {
         "access_programs": OBJECT,
         "background": BOOLEAN,
+        # In no type of the SDK, but Codex sends it.
+        "client_metadata": OBJECT,
         "context_management": entries(OBJECT),
         "conversation": either(TEXT, OBJECT),
         "image": OBJECT,

@@ -61,8 +61,6 @@ def refused(body: Mapping[str, Any]) -> ApiError | None:
     """The first thing that is wrong with the form of a body."""
     for fault in faults(_FORM, body):
         return _told(fault)
-    if body.get("messages") == []:
-        return _said("[] is too short - 'messages'")
     for _, function in functions(body):
         if function.get("parameters") is not None:
             error = bad_function("", function.get("name"), function["parameters"])

@@ -10,6 +10,8 @@ from segue.wire.base import ApiError
 
 __all__ = ["unread"]
 
+_TOO_DEEP = "recursion limit exceeded"
+
 
 class _Stop(NamedTuple):
     """Where reading stopped, counted from 0 in bytes; `ended` where there was nothing more."""
@@ -21,21 +23,32 @@ class _Stop(NamedTuple):
     why: str
 
 
+def _no_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _placed(data: bytes, at: int, why: str) -> _Stop:
+    line = data.count(b"\n", 0, at) + 1
+    column = at - (data.rfind(b"\n", 0, at) + 1) + 1
+    return _Stop(at, line, column, at >= len(data.rstrip()), why)
+
+
 def _stop(data: bytes) -> _Stop | None:
-    """`None` where it is JSON."""
-    text = data.decode("utf-8", "replace")
+    """`None` where it is JSON, but no object."""
     try:
-        json.loads(text)
+        text = data.decode()
+        value = json.loads(text, parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        return _placed(data, error.start, "invalid unicode code point")
     except json.JSONDecodeError as error:
         # An open string is told where it began; a reader has come to its end.
-        at = len(text) if error.msg.startswith("Unterminated string") else error.pos
-        before = text[:at].encode()
-        line = before.count(b"\n") + 1
-        column = len(before) - (before.rfind(b"\n") + 1) + 1
-        return _Stop(len(before), line, column, at >= len(text.rstrip()), error.msg)
+        at = len(error.doc) if error.msg.startswith("Unterminated string") else error.pos
+        return _placed(data, len(error.doc[:at].encode()), error.msg)
+    except ValueError as error:
+        return _placed(data, max(data.find(str(error).encode()), 0), "Expecting value")
     except RecursionError:
-        return _Stop(0, 1, 1, ended=False, why="recursion limit exceeded")
-    return None
+        return _placed(data, 0, _TOO_DEEP)
+    return _placed(data, 0, _TOO_DEEP) if isinstance(value, dict) else None
 
 
 def _by_anthropic(data: bytes) -> ApiError:
@@ -44,6 +57,8 @@ def _by_anthropic(data: bytes) -> ApiError:
         return ApiError(400, "Input should be a valid dictionary or object to extract fields from")
     if not data.strip():
         why = "Input is a zero-length, empty document"
+    elif stop.why == _TOO_DEEP:
+        why = "Recursion limit reached"
     else:
         why = "unexpected end of data" if stop.ended else "unexpected character"
     said = f"{why}: line {stop.line} column {stop.column} (char {stop.at})"
@@ -58,7 +73,9 @@ def _by_deepseek(data: bytes) -> ApiError:
         lines = data.rstrip().split(b"\n")
         place = f"line {len(lines)} column {len(lines[-1])}"
         return ApiError(400, f"Failed to deserialize the JSON body into the target type: {said} at {place}", code=code)
-    if stop.ended:
+    if stop.why == _TOO_DEEP:
+        why, column = _TOO_DEEP, 128
+    elif stop.ended:
         inside = "an object" if data.lstrip().startswith(b"{") else "a value"
         why, column = f"EOF while parsing {inside}", stop.column - 1
     elif "property name" in stop.why:
