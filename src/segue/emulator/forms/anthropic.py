@@ -172,7 +172,9 @@ def _place(path: str, body: Mapping[str, Any]) -> str:
         except (KeyError, IndexError, TypeError):
             value = None
         above = steps[at - 1] if at else None
-        tagged = step in ("thinking", "tool_choice", "source") or (isinstance(step, int) and above in ("tools", "content"))
+        tagged = step in ("thinking", "tool_choice", "source") or (
+            isinstance(step, int) and above in ("tools", "content")
+        )
         if tagged and at + 1 < len(steps) and is_object(value):
             tag = value.get("type", "custom" if above == "tools" else None)
             said += [tag] if isinstance(tag, str) else []

@@ -9,7 +9,8 @@ from segue.conformance.form import ANY, BOOLEAN, TEXT, Fault, either, entries, f
 from segue.conformance.form import chosen as by
 from segue.emulator.forms.chat import OBJECT, chosen_tool, messages, settings, tools
 from segue.emulator.forms.openai_words import bad_function, functions, told, unknown
-from segue.emulator.wording.openai_style import choices, either as listed
+from segue.emulator.wording.openai_style import choices
+from segue.emulator.wording.openai_style import either as listed
 from segue.wire.base import ApiError
 
 __all__ = ["FORM", "MEMBERS", "PARTS", "refused", "unreadable"]
@@ -108,6 +109,8 @@ def refused(body: Mapping[str, Any]) -> ApiError | None:
         return ApiError(400, _WITHOUT, param="tool_choice")
     lost = chosen_tool(body)
     if lost is not None:
-        said = f"Invalid value for 'tool_choice': no tool named {listed([lost])} was specified in the 'tools' parameter."
+        said = (
+            f"Invalid value for 'tool_choice': no tool named {listed([lost])} was specified in the 'tools' parameter."
+        )
         return ApiError(400, said, param="tool_choice")
     return None

@@ -101,8 +101,12 @@ def _named(body: Mapping[str, Any]) -> str | None:
         for item in (items if is_list(items) else ())
     )
     name = choice.get("name")
-    kept = elsewhere or body.get("prompt") is not None or any(
-        is_object(tool) and tool.get("type") in ("namespace", "mcp") for tool in (found if is_list(found) else ())
+    kept = (
+        elsewhere
+        or body.get("prompt") is not None
+        or any(
+            is_object(tool) and tool.get("type") in ("namespace", "mcp") for tool in (found if is_list(found) else ())
+        )
     )
     return name if isinstance(name, str) and name not in names and not kept else None
 
@@ -115,7 +119,11 @@ def refused(body: Mapping[str, Any]) -> ApiError | None:
     for fault in faults(FORM, body):
         return told(fault)
     given = body.get("input")
-    if is_list(given) and not given and not any(body.get(name) for name in ("previous_response_id", "conversation", "prompt")):
+    if (
+        is_list(given)
+        and not given
+        and not any(body.get(name) for name in ("previous_response_id", "conversation", "prompt"))
+    ):
         said = "Invalid 'input': empty array. Expected an array with minimum length 1, but got an empty array instead."
         return ApiError(400, said, code="empty_array", param="input")
     for index, tool in enumerate(body.get("tools") or ()):

@@ -57,10 +57,14 @@ def _out_of_bounds(fault: Fault) -> ApiError:
     noun, article = ("string", "a") if isinstance(value, str) else ("array", "an")
     size = len(value) if isinstance(value, str) or is_list(value) or is_object(value) else 0
     if below and not size:
-        told = f"empty {noun}. Expected {article} {noun} with minimum length {bound:g}, but got an empty {noun} instead."
+        told = (
+            f"empty {noun}. Expected {article} {noun} with minimum length {bound:g}, but got an empty {noun} instead."
+        )
         return ApiError(400, f"Invalid '{path}': {told}", code=f"empty_{noun}", param=path)
     side, most = ("short", "minimum") if below else ("long", "maximum")
-    told = f"Expected {article} {noun} with {most} length {bound:g}, but got {article} {noun} with length {size} instead."
+    told = (
+        f"Expected {article} {noun} with {most} length {bound:g}, but got {article} {noun} with length {size} instead."
+    )
     code = f"{noun}_{'below_min' if below else 'above_max'}_length"
     return ApiError(400, f"Invalid '{path}': {noun} too {side}. {told}", code=code, param=path)
 

@@ -68,7 +68,9 @@ def _by_anthropic(data: bytes) -> ApiError:
 def _by_deepseek(data: bytes) -> ApiError:
     stop, code = _stop(data), "invalid_request_error"
     if stop is None:
-        kind = {"[": "sequence", '"': "string", "n": "null", "t": "boolean", "f": "boolean"}.get(data.strip()[:1].decode(), "number")
+        kind = {"[": "sequence", '"': "string", "n": "null", "t": "boolean", "f": "boolean"}.get(
+            data.strip()[:1].decode(), "number"
+        )
         said = f"invalid type: {kind}, expected struct ChatCompletionRequest"
         lines = data.rstrip().split(b"\n")
         place = f"line {len(lines)} column {len(lines[-1])}"
@@ -83,10 +85,15 @@ def _by_deepseek(data: bytes) -> ApiError:
     elif "trailing comma" in stop.why:
         why, column = "trailing comma", stop.column + 1
     else:
-        why, column = {"Expecting ':' delimiter": "expected `:`", "Expecting ',' delimiter": "expected `,` or `}`"}.get(
-            stop.why, "expected value"
-        ), stop.column
-    return ApiError(400, f"Failed to parse the request body as JSON: {why} at line {stop.line} column {column}", code=code)
+        why, column = (
+            {"Expecting ':' delimiter": "expected `:`", "Expecting ',' delimiter": "expected `,` or `}`"}.get(
+                stop.why, "expected value"
+            ),
+            stop.column,
+        )
+    return ApiError(
+        400, f"Failed to parse the request body as JSON: {why} at line {stop.line} column {column}", code=code
+    )
 
 
 def _by_mistral(data: bytes) -> ApiError:
