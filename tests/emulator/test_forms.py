@@ -73,12 +73,19 @@ NAMED = {"type": "function", "function": {"name": "g"}}
 
 # What is changed in the least body → message, code, param.
 OPENAI_CHAT: list[tuple[dict[str, Any], str, str | None, str | None]] = [
-    ({"messages": CLAUDE_HISTORY}, f"Invalid value: 'tool_use'. Supported values are: {PARTS}.", "invalid_value", PART),
+    (
+        {"messages": CLAUDE_HISTORY},
+        f"Invalid value: 'tool_use'. Supported values are: {PARTS}.",
+        "invalid_value",
+        PART,
+    ),
     (says({"type": "txt"}), f"Invalid value: 'txt'. Supported values are: {PARTS}.", "invalid_value", PART),
     (
         says({"type": "image_url", "image_url": {"url": "https://x/y.png"}}, role="system"),
-        "Invalid 'messages[1]'. Image URLs are only allowed for messages with role 'user', but this message with role "
-        "'system' contains an image URL.",
+        (
+            "Invalid 'messages[1]'. Image URLs are only allowed for messages with role 'user', but this message with "
+            "role 'system' contains an image URL."
+        ),
         "invalid_value",
         "messages[1]",
     ),
@@ -127,8 +134,10 @@ OPENAI_CHAT: list[tuple[dict[str, Any], str, str | None, str | None]] = [
     ),
     (
         {"messages": [{"role": "user", "content": 5}]},
-        "Invalid type for 'messages[0].content': expected one of a string or array of objects, but got an integer "
-        "instead.",
+        (
+            "Invalid type for 'messages[0].content': expected one of a string or array of objects, but got an integer "
+            "instead."
+        ),
         "invalid_type",
         "messages[0].content",
     ),
@@ -267,8 +276,10 @@ OPENAI_RESPONSES: list[tuple[dict[str, Any], str, str | None, str | None]] = [
     ({"bogus": 1}, "Unknown parameter: 'bogus'.", "unknown_parameter", "bogus"),
     (
         {"max_tokens": 5},
-        "Unsupported parameter: 'max_tokens'. In the Responses API, this parameter has moved to 'max_output_tokens'. "
-        "Try again with the new parameter.",
+        (
+            "Unsupported parameter: 'max_tokens'. In the Responses API, this parameter has moved to "
+            "'max_output_tokens'. Try again with the new parameter."
+        ),
         "unsupported_parameter",
         "max_tokens",
     ),
@@ -339,8 +350,10 @@ OTHERS: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"tool_choice": {"type": "any"}}, "tool_choice may only be specified while providing tools"),
         (
             {"tools": [TOOL], "tool_choice": {"type": "required"}},
-            "tool_choice: Input tag 'required' found using 'type' does not match any of the expected tags: 'any', "
-            "'auto', 'none', 'tool'",
+            (
+                "tool_choice: Input tag 'required' found using 'type' does not match any of the expected tags: 'any', "
+                "'auto', 'none', 'tool'"
+            ),
         ),
         ({"temprature": 1}, "temprature: Extra inputs are not permitted"),
         ({"temperature": 1.5}, "temperature: Input should be less than or equal to 1"),
@@ -361,19 +374,25 @@ OTHERS: dict[str, list[tuple[dict[str, Any], str]]] = {
     "deepseek": [
         (
             {"messages": CLAUDE_HISTORY},
-            "Failed to deserialize the JSON body into the target type: messages[1]: unknown variant `tool_use`, "
-            "expected `text` at line 1 column ",
+            (
+                "Failed to deserialize the JSON body into the target type: messages[1]: unknown variant `tool_use`, "
+                "expected `text` at line 1 column "
+            ),
         ),
         ({"messages": []}, "Empty input messages"),
         (
             {"messages": [{"role": "bot", "content": "q"}]},
-            "Failed to deserialize the JSON body into the target type: messages[0].role: unknown variant `bot`, "
-            "expected one of `system`, `user`, `assistant`, `tool` at line 1 column ",
+            (
+                "Failed to deserialize the JSON body into the target type: messages[0].role: unknown variant `bot`, "
+                "expected one of `system`, `user`, `assistant`, `tool` at line 1 column "
+            ),
         ),
         (
             {"stream": "yes"},
-            'Failed to deserialize the JSON body into the target type: stream: invalid type: string "yes", expected '
-            "a boolean at line 1 column ",
+            (
+                'Failed to deserialize the JSON body into the target type: stream: invalid type: string "yes", '
+                "expected a boolean at line 1 column "
+            ),
         ),
         ({"tools": [TOOL]}, "Failed to deserialize the JSON body into the target type: tools[0]: missing field `type`"),
         ({"temperature": 3}, "Invalid temperature value, the valid range of temperature is [0, 2.0]"),

@@ -26,9 +26,11 @@ from segue.conformance.form import (
     sized,
     text,
 )
-from segue.conformance.values import is_list, is_object
+from segue.conformance.values import is_object
 from segue.emulator.forms.chat import OBJECT
 from segue.emulator.forms.schemas import schema_fault
+from segue.emulator.json import objects
+from segue.emulator.wording.fault import Fault as Breach
 from segue.emulator.wording.openai_style import steps_of
 from segue.models import identify
 from segue.wire.base import ApiError
@@ -163,14 +165,10 @@ def _refusal(message: str) -> ApiError:
 def _place(path: str, body: Mapping[str, Any]) -> str:
     """A path with the tag of each thing that is told by one."""
     said: list[str] = []
-    value: Any = body
-    steps = steps_of(path)
+    steps, found = steps_of(path), Breach(body, ())
     for at, step in enumerate(steps):
         said.append(str(step))
-        try:
-            value = value[step]
-        except (KeyError, IndexError, TypeError):
-            value = None
+        value = found.at(*steps[: at + 1])
         above = steps[at - 1] if at else None
         tagged = step in ("thinking", "tool_choice", "source") or (
             isinstance(step, int) and above in ("tools", "content")
@@ -218,7 +216,7 @@ def _told(fault: Fault, body: Mapping[str, Any]) -> ApiError:
 def _blocks(body: Mapping[str, Any]) -> ApiError | None:
     for at, message in enumerate(body["messages"]):
         content = message.get("content")
-        for index, block in enumerate(content if is_list(content) else ()):
+        for index, block in enumerate(objects(content)):
             path, tag = f"messages[{at}].content[{index}]", block.get("type")
             if not isinstance(tag, str) or not tag:
                 continue
@@ -234,7 +232,10 @@ def _tools(body: Mapping[str, Any]) -> ApiError | None:
     for index, tool in enumerate(tools):
         schema = tool.get("input_schema")
         custom = tool.get("type") in (None, "custom")
-        if custom and is_object(schema) and schema.get("type") == "object" and schema_fault(schema) is not None:
+        if not custom or not is_object(schema) or schema.get("type") != "object":
+            continue
+        # Its own types know null for properties and required.
+        if schema_fault({key: value for key, value in schema.items() if value is not None}) is not None:
             return _refusal(f"tools.{index}.custom.input_schema: {_SCHEMA}")
     choice = body.get("tool_choice")
     thread = body.get("thread")

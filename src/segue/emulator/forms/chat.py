@@ -22,9 +22,9 @@ from segue.conformance.form import (
     maybe,
     members,
     sized,
-    text,
 )
-from segue.conformance.values import is_list, is_object
+from segue.conformance.values import is_object
+from segue.emulator.json import object_or_none, objects
 
 __all__ = ["OBJECT", "chosen_tool", "declared", "messages", "named", "settings", "tools"]
 
@@ -82,14 +82,10 @@ def tools(**more: Form) -> Form:
     return maybe(entries(chosen("type", {"function": members({"function": function}), **more})))
 
 
-TOOL_CHOICES = text("none", "auto", "required")
-
-
 def declared(body: Mapping[str, Any]) -> set[str]:
     """The names of the tools of a body."""
-    found = body.get("tools")
-    inner = [tool.get(tool.get("type")) for tool in (found if is_list(found) else ()) if is_object(tool)]
-    return {str(one.get("name")) for one in inner if is_object(one)}
+    inner = [object_or_none(tool.get(str(tool.get("type")))) or {} for tool in objects(body.get("tools"))]
+    return {str(one.get("name")) for one in inner}
 
 
 def named(choice: object) -> str | None:

@@ -8,6 +8,7 @@ from typing import Any
 from segue.conformance.form import Fault, Form
 from segue.conformance.values import is_list, is_object
 from segue.emulator.forms.schemas import schema_fault, shown
+from segue.emulator.json import object_or_none, objects
 from segue.emulator.wording.openai_style import choices, kind_of
 from segue.wire.base import ApiError
 
@@ -107,9 +108,5 @@ def unknown(names: list[str]) -> ApiError:
 
 def functions(body: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     """Where functions are declared, each with its place."""
-    found = body.get("tools")
-    return [
-        (f"tools[{index}].function", tool["function"])
-        for index, tool in enumerate(found if is_list(found) else ())
-        if is_object(tool) and is_object(tool.get("function"))
-    ]
+    found = [object_or_none(tool.get("function")) for tool in objects(body.get("tools"))]
+    return [(f"tools[{index}].function", function) for index, function in enumerate(found) if function is not None]
