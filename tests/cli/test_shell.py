@@ -17,7 +17,7 @@ import segue
 from segue.cli import shell
 from segue.errors import InputError, ProjectionError, RemoteProtocolError
 from tests.cli.bodies import GOOD, long_chat
-from tests.cli.process import SEGUE, environment, is_one_line, run
+from tests.cli.process import SEGUE, environment, is_one_line, run, run_new
 
 VERSION = f"segue {metadata.version('segue')}\n".encode()
 FULL_DISK = Path("/dev/full")
@@ -66,6 +66,28 @@ def test_help_and_version_load_neither_rich_nor_the_engine(arguments):
     )
     ended = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+CHUNK = b'data: {"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}]}\n\n'
+STARTS = {
+    "demo": (0, "--json", b""),
+    "convert": (0, "--to anthropic --json", GOOD),
+    "check": (0, "--api openai-chat", GOOD),
+    "repair": (0, "--api openai-chat --json", GOOD),
+    "assemble": (0, "--api openai-chat", CHUNK),
+    "extract": (0, "--format hermes", b'<tool_call>{"name": "f", "arguments": {}}</tool_call>'),
+    "emulate": (2, "kimi --script missing.json", b""),
+    "formats": (0, "", b""),
+}
+
+
+@pytest.mark.parametrize("command", shell.COMMANDS)
+def test_a_new_process_does_what_one_with_everything_loaded_does(command):
+    """No command may lean on a module that another one imported, or that only a test did."""
+    code, arguments, given = STARTS[command]
+    ended = run_new(command, *arguments.split(), stdin=given)
+    assert ended.code == code, ended.err
+    assert ended == run(command, *arguments.split(), stdin=given)
 
 
 def test_an_unknown_command_lists_the_known_ones():
