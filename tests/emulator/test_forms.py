@@ -531,6 +531,42 @@ def test_mistral_tells_the_place_in_bytes(running: dict[str, Emulator]) -> None:
     assert (finding["type"], finding["loc"]) == ("json_invalid", ["body", 7])
 
 
+ODD = (None, 5, -1.5, True, "x", "", [], [5], {}, {"type": 5}, {"type": "function"}, [{"type": "x"}], [[]])
+
+
+def mutated(value: Any) -> Iterator[Any]:
+    """A body with something odd in each place of it, in turn."""
+    yield from ODD
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from ({**value, key: other} for other in mutated(inner))
+            yield {name: kept for name, kept in value.items() if name != key}
+    elif isinstance(value, list):
+        for at, inner in enumerate(value):
+            yield from ([*value[:at], other, *value[at + 1 :]] for other in mutated(inner))
+
+
+FULL: dict[str, dict[str, Any]] = {
+    **{api: {"messages": CLAUDE_HISTORY, "tools": [FUNCTION], "tool_choice": NAMED} for api in CHAT},
+    "anthropic": {"messages": CLAUDE_HISTORY, "tools": [TOOL], "tool_choice": {"type": "tool", "name": "f"}},
+    "openai-responses": {
+        "tools": [{"type": "function", "name": "f"}],
+        "tool_choice": {"type": "function", "name": "f"},
+    },
+}
+
+
+@pytest.mark.parametrize("api", FULL)
+def test_any_json_gets_an_answer(api: str) -> None:
+    whole = {**least(api), **FULL[api], "thinking": {"type": "enabled", "budget_tokens": 2000}, "stream": False}
+    told = 0
+    for body in mutated(whole):
+        # Members that are missing are told before.
+        if isinstance(body, dict) and body.keys() >= least(api).keys():
+            told += forms.refused(api, body, ASKED) is not None
+    assert told > 50
+
+
 # ---------------------------------------------------------------------------------------------- what the SDKs can send
 
 

@@ -26,7 +26,7 @@ from segue.conformance.form import (
     sized,
     text,
 )
-from segue.conformance.values import is_object
+from segue.conformance.values import is_list, is_object
 from segue.emulator.forms.chat import OBJECT
 from segue.emulator.forms.schemas import schema_fault
 from segue.emulator.json import objects
@@ -244,7 +244,7 @@ def _tools(body: Mapping[str, Any]) -> ApiError | None:
     if not tools:
         return None if choice["type"] == "none" else _refusal("tool_choice may only be specified while providing tools")
     toolsets = any("toolset" in str(tool.get("type")) for tool in tools)
-    if choice["type"] == "tool" and not toolsets and choice["name"] not in {tool.get("name") for tool in tools}:
+    if choice["type"] == "tool" and not toolsets and choice["name"] not in [tool.get("name") for tool in tools]:
         return _refusal(f"Tool '{choice['name']}' not found in provided tools")
     return None
 
@@ -272,8 +272,17 @@ def _budget(body: Mapping[str, Any], betas: str) -> ApiError | None:
     return None
 
 
+def _named(tool: object) -> object:
+    """A tool whose type may be null, which says no more than none."""
+    if not is_object(tool) or "type" not in tool or tool["type"] is not None:
+        return tool
+    return {key: value for key, value in tool.items() if key != "type"}
+
+
 def refused(body: Mapping[str, Any], betas: str = "") -> ApiError | None:
     """The first thing that is wrong with the form of a body. `betas` is the header."""
+    if is_list(body.get("tools")):
+        body = {**body, "tools": [_named(tool) for tool in body["tools"]]}
     for fault in faults(_FORM, body):
         return _told(fault, body)
     strange = next((name for name in body if name not in MEMBERS), None)

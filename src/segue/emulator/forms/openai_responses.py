@@ -94,7 +94,7 @@ def _named(body: Mapping[str, Any]) -> str | None:
     if not is_object(choice) or choice.get("type") not in ("function", "custom"):
         return None
     found = body.get("tools")
-    names = {tool.get("name") for tool in (found if is_list(found) else ()) if is_object(tool)}
+    names = [tool.get("name") for tool in (found if is_list(found) else ()) if is_object(tool)]
     items = body.get("input")
     elsewhere = any(
         is_object(item) and item.get("type") in ("additional_tools", "tool_search_output")
