@@ -111,7 +111,10 @@ class Provider:
         body = {**({"model": model or STAND_IN} if self.api not in ("gemini", "bedrock") else {}), **row_body}
         if self.api == "anthropic":
             body = {"max_tokens": 4096, **body}
-        return post(self.running, body, model=_path_model(body, model), stream=stream, **more)
+        model = _path_model(body, model)
+        if self.api in ("gemini", "bedrock") and "model" not in body:
+            model = model or "any"
+        return post(self.running, body, model=model, stream=stream, **more)
 
     def made(self, body: Any) -> Any:
         """A body as if what it sends back had been made here."""

@@ -33,6 +33,7 @@ from segue.wire.replies import ran_elsewhere
 __all__ = [
     "first_signature",
     "for_client",
+    "lacks_signature",
     "parse_error",
     "parse_reply",
     "render_error",
@@ -242,9 +243,14 @@ def for_client(block: Block, projection: Projection) -> list[Block]:
 def _signed(blocks: list[Block]) -> list[Block]:
     """GEM-15, GEM-17: the client sends its first call back signed, or the API would refuse it."""
     at = next((at for at, block in enumerate(blocks) if isinstance(block, ToolCall) and block.kind != "hosted"), None)
-    if at is None or (at and signs_the_next(blocks[at - 1])):
+    if at is None or not lacks_signature(blocks[at]) or (at and signs_the_next(blocks[at - 1])):
         return blocks
     return [*blocks[:at], first_signature(), *blocks[at:]]
+
+
+def lacks_signature(call: Block) -> bool:
+    """Whether a first call without a signature is to be given one: the API's own go as the model said them."""
+    return not (isinstance(call, ToolCall) and call.origin.provider == API)
 
 
 def first_signature() -> Thinking:

@@ -32,6 +32,7 @@ from segue.wire.gemini.items import API, render_parts, signs_the_next
 from segue.wire.gemini.reply import (
     first_signature,
     for_client,
+    lacks_signature,
     render_error,
     render_finish,
     render_usage,
@@ -144,7 +145,8 @@ class GeminiRenderer(StreamRenderer):
                 self._signature = one
                 continue
             calls = isinstance(one, ToolCall) and one.kind != "hosted"
-            if calls and not self._called and not self._home and self._signature is None:
+            unsigned = calls and not self._called and not self._home and self._signature is None
+            if unsigned and lacks_signature(one):
                 self._signature = first_signature()
             self._called = self._called or calls
             yield from self._parts([one])
