@@ -18,7 +18,7 @@ from segue import conformance
 from segue.canonical.jsontext import read_object
 from segue.canonical.request import Request
 from segue.conformance.rule import Verdict, Violation
-from segue.emulator import wording
+from segue.emulator import forms, wording
 from segue.emulator.chaos import Chaos, Fault, cut_arguments, repeated_ids
 from segue.emulator.exchange import Answer, Asked, Recorded
 from segue.emulator.memory import PromptCache
@@ -152,7 +152,7 @@ class App:
             if fault in struck:
                 return self._refuse(error, record, retry_after=1 if fault == "rate-limit" else None)
         if body is None:
-            return self._refuse(self._words.bad_json, record)
+            return self._refuse(forms.unread(self.provider.api, asked.body) or self._words.bad_json, record)
         return self._judged(_Taken(asked, record, names, account, route.does, struck), body)
 
     def _read(self, asked: Asked, found: tuple[Route, str | None] | None) -> dict[str, Any] | None:
@@ -219,6 +219,10 @@ class App:
         lacking = provider.missing(taken.asked, body) if self._strict else None
         if lacking is not None:
             return lacking
+        misshapen = forms.refused(api, body, taken.asked, profile=self._profile) if self._strict else None
+        if misshapen is not None:
+            taken.record.violations = _seen(body, api, self._profile)
+            return misshapen
         try:
             verdict = conformance.judge(body, api, profile=self._profile)
             whole = provider.restored(body, taken.account)
@@ -283,6 +287,14 @@ class App:
         from segue.emulator.model import brain
 
         return brain.answer(scene.request, seed=self.provider.seed)
+
+
+def _seen(body: Mapping[str, Any], api: str, profile: str | None) -> tuple[Violation, ...]:
+    """What the judge would say of a body that is refused before it gets there."""
+    try:
+        return conformance.judge(body, api, profile=profile).violations
+    except InputError:
+        return ()
 
 
 def _trouble(turn: Turn, *, first: bool) -> Trouble | None:
