@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -25,11 +26,13 @@ tool_format_option = click.option(
 )
 
 
-def command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
+def command(
+    name: str, *, json_help: str = "The result as one JSON value."
+) -> Callable[[Callable[..., Any]], click.Command]:
     """A command with what every command has."""
 
     def make(function: Callable[..., Any]) -> click.Command:
-        function = click.option("--json", "as_json", is_flag=True, help="The result as one JSON value.")(function)
+        function = click.option("--json", "as_json", is_flag=True, help=json_help)(function)
         function = click.version_option(package_name="segue", message="segue %(version)s")(function)
         return click.command(name)(function)
 
@@ -43,7 +46,9 @@ class FormatName(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value not in (names := known()):
-            self.fail(f"unknown format '{value}'; known are {', '.join(names)}", param, ctx)
+            near = get_close_matches(str(value).lower().replace("_", "-"), names, 1)
+            hint = f" did you mean {near[0]}?" if near else ""
+            self.fail(f"unknown format '{value}';{hint} known are {', '.join(names)}", param, ctx)
         return value
 
     def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:

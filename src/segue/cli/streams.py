@@ -21,6 +21,7 @@ __all__ = [
     "Unreadable",
     "Unwritable",
     "WrongFile",
+    "check_target",
     "coloured",
     "forsake_stdout",
     "on_terminal",
@@ -142,6 +143,21 @@ def replace_file(file: str, data: bytes) -> None:
     except (OSError, ValueError) as error:
         wrong = isinstance(error, ValueError) or error.errno in _WRONG_FILE
         raise (WrongFile if wrong else Unwritable)(f"can't write {file}: {reason(error)}") from error
+
+
+def check_target(file: str) -> None:
+    """Refuses a file that can't be written, before work is done for it."""
+    target = Path(os.path.realpath(file))
+    folder = target.parent
+    if target.is_dir():
+        number = errno.EISDIR
+    elif not folder.is_dir():
+        number = errno.ENOTDIR if folder.exists() else errno.ENOENT
+    elif not os.access(target if target.exists() and not target.is_file() else folder, os.W_OK):
+        number = errno.EACCES
+    else:
+        return
+    raise WrongFile(f"can't write {file}: {reason(OSError(number, os.strerror(number)))}")
 
 
 def _replace(target: Path, data: bytes, mode: int) -> None:
