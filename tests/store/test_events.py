@@ -122,7 +122,9 @@ MCP = {"type": "mcp", "server_label": "l", "server_url": "https://x", "authoriza
         {"messages": [{"role": "user", "content": "hi"}], "api_key": SECRET, "stop": "x"},
         {
             "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
-            "tools": [{"mcpServers": [{"streamableHttpTransport": {"url": "u", "headers": {"Authorization": SECRET}}}]}],
+            "tools": [
+                {"mcpServers": [{"streamableHttpTransport": {"url": "u", "headers": {"Authorization": SECRET}}}]}
+            ],
         },
     ],
 )
