@@ -11,7 +11,7 @@ import platform
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -118,9 +118,10 @@ def _counted(findings: Sequence[Finding]) -> Iterator[str]:
 
 def _said(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{count:,} {name}" for name, count in value.items()) or "none"
+        counts = cast("dict[str, int]", value)
+        return ", ".join(f"{count:,} {name}" for name, count in counts.items()) or "none"
     if isinstance(value, list):
-        return "; ".join(map(str, value)) or "none"
+        return "; ".join(cast("list[str]", value)) or "none"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 

@@ -116,9 +116,9 @@ def _block(block: Block, answered: Answered) -> Iterator[str]:
 def _thinking(block: Thinking) -> str:
     if not block.text.strip():
         return '<p class="thinking">Thinking, not disclosed</p>'
-    head = _escaped(shortened(block.text, _SHOWN))
+    head = _escaped(shortened(block.text, 80))
     return (
-        f'<details class="thinking"><summary>Thinking <span>{head}</span></summary>'
+        f'<details class="thinking"><summary>Thinking · <span>{head}</span></summary>'
         f'<div class="body">{_text(block.text)}</div></details>'
     )
 

@@ -76,7 +76,8 @@ def event_words(event: Event) -> str:
             return f"a reply broke off ({event.reply.finish}): {shortened(event.reply.text, 80) or 'nothing said'}"
         case Compressed():
             kept = sum(stop - start for start, stop in event.kept)
-            return f"compressed by {event.strategy} to {event.budget} tokens: {kept} messages kept, {len(event.replaced)} new"
+            told = f"{kept:,} messages kept, {len(event.replaced):,} new"
+            return f"compressed by {event.strategy} to {event.budget} tokens: {told}"
         case Undone():
             return f"event {event.seq} taken back"
         case Rewound():

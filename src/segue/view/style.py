@@ -36,15 +36,17 @@ pre {
 }
 pre code { font-size: 1em; }
 pre[data-label]::before {
-  content: attr(data-label); display: block; margin-bottom: .25rem; color: var(--soft); font: .72rem system-ui, sans-serif;
+  content: attr(data-label); display: block; margin-bottom: .25rem; color: var(--soft);
+  font: .72rem system-ui, sans-serif;
 }
 details { margin: .5rem 0; }
 summary { cursor: pointer; overflow-wrap: anywhere; }
 summary span { color: var(--soft); }
 .given { font-size: .9rem; }
-.given > .body, .given ul { margin: .5rem 0; padding: .75rem 1rem; background: var(--card); border: 1px solid var(--line); }
+.given > .body, .given ul, .call { background: var(--card); border: 1px solid var(--line); border-radius: .4rem; }
+.given > .body, .given ul { margin: .5rem 0; padding: .75rem 1rem; }
 .given ul { padding-left: 2rem; }
-.call { background: var(--card); border: 1px solid var(--line); border-left: 3px solid var(--good); border-radius: .4rem; }
+.call { border-left: 3px solid var(--good); }
 .call > summary { padding: .4rem .75rem; font-size: .9rem; }
 .call > summary span { font: .86em ui-monospace, Menlo, Consolas, monospace; }
 .call > .body { padding: .25rem .75rem .75rem; }

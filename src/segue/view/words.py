@@ -119,7 +119,7 @@ def state_words(results: list[ToolResponse]) -> str:
 def media_words(media: Media) -> str:
     where = media.url if media.url and not media.url.startswith("data:") else media.file_id
     size = sized(len(media.data) * 3 // 4) if media.data else None
-    return ", ".join(filter(None, [media.kind, media.mime, media.name, size, where]))
+    return ", ".join(filter(None, [media.mime or media.kind, media.name, size, where]))
 
 
 def opaque_words(block: Opaque) -> str:

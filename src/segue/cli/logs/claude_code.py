@@ -57,8 +57,9 @@ def _is_boundary(line: Line, sidechain: bool) -> bool:
 
 def _kept_over(lines: list[Line], boundary: int) -> set[Any]:
     """The entries before a compaction that are still told after it."""
-    value = next((line.value for line in lines if line.number == boundary), {})
-    about = _object(value.get("compactMetadata"))
+    about = next(
+        (_object(line.value.get("compactMetadata")) for line in lines if line.number == boundary), _object(None)
+    )
     kept = set(cast("list[Any]", _object(about.get("preservedMessages")).get("uuids") or []))
     segment = _object(about.get("preservedSegment"))
     parents = _parents(lines)

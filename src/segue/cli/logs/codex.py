@@ -105,9 +105,10 @@ def _is_users(item: dict[str, Any]) -> bool:
     if item.get("type") != "message" or item.get("role") != "user":
         return False
     content = item.get("content")
-    parts = cast("list[Any]", content) if isinstance(content, list) else [{"text": content}]
-    first = parts[0].get("text") if parts and isinstance(parts[0], dict) else None
-    return not (isinstance(first, str) and first.lstrip().startswith(_CONTEXT))
+    parts = cast("list[Any]", content) if isinstance(content, list) else [content]
+    first = parts[0] if parts else None
+    text: object = cast("dict[str, Any]", first).get("text") if isinstance(first, dict) else first
+    return not (isinstance(text, str) and text.lstrip().startswith(_CONTEXT))
 
 
 def recorded(lines: list[Line]) -> Recorded:

@@ -18,7 +18,7 @@ class Line(Struct, frozen=True):
 
 
 class Recorded(Struct, frozen=True):
-    """A request body. `lines` has for each of its messages the line it stood on; `left_out` counts what is not in it."""
+    """A request body. `lines` has the line of each of its messages; `left_out` counts what is not in it."""
 
     kind: str
     body: Mapping[str, Any]
