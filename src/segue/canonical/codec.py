@@ -6,6 +6,7 @@ A block of an unknown type comes back as `Opaque` and is written again as it was
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, cast
 
 import msgspec
@@ -54,13 +55,19 @@ def dumped(value: object) -> Any:
         return dict(value.native.fragment)
     tag = value.__struct_config__.tag
     fields: dict[str, Any] = {"type": tag} if isinstance(tag, str) else {}
-    for field in msgspec.structs.fields(value):
-        item = getattr(value, field.name)
-        if field.name == "extra":
+    for name, default in _fields(type(value)).items():
+        item = getattr(value, name)
+        if name == "extra":
             fields.update(cast("Mapping[str, Any]", item or {}))
-        elif item is not msgspec.UNSET and item != field.default:
-            fields[field.name] = dumped(item)
+        elif item is not default and item is not msgspec.UNSET and item != default:
+            fields[name] = dumped(item)
     return fields
+
+
+@cache
+def _fields(kind: type[Struct]) -> dict[str, Any]:
+    """The fields of a struct and their defaults: asked for once, since asking is slow."""
+    return {field.name: field.default for field in msgspec.structs.fields(kind)}
 
 
 def dumps(value: Request | Reply | Message, **more: Any) -> bytes:
@@ -123,7 +130,7 @@ def decode_block(stored: object, path: str) -> Block:
 
 def _built(kind: type[Struct], stored: object, path: str, *, skip: tuple[str, ...] = ()) -> Any:
     fields = _object(stored, path)
-    names = {field.name for field in msgspec.structs.fields(kind)}
+    names = _fields(kind)
     known: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     for name, value in fields.items():

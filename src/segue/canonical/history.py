@@ -83,7 +83,7 @@ class History:
         self.turns = turns
         self.ledger: dict[str, Interaction] = {}
         self.journal: list[Message | None] | None = None
-        """Where every message is noted as it enters, and None for each time that all was sent; if anybody wants to know."""
+        """Where each message is noted as it enters, and None for each time that all was sent, if somebody keeps it."""
         self.edits = 0
         """How often something that had been said was changed or cut."""
         self._messages: list[Message] = []
@@ -242,7 +242,7 @@ class History:
         self._messages = [message for message in self._messages if id(message) in wanted]
 
     def rewind(self, turn_key: str) -> None:
-        """Takes back all that was said after this turn. Its calls are known, and wait no more; no turn is counted twice."""
+        """Takes back all that was said after this turn. The calls in it stay known, but wait no more."""
         place = max((at for at, message in enumerate(self._messages) if message.turn_key == turn_key), default=None)
         if place is None:
             raise InputError(f"there is no turn {turn_key!r}", path="turn")
