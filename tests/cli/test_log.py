@@ -333,7 +333,9 @@ def test_a_terminal_sees_colours_and_a_pipe_none(kept: Kept):
     assert b"\x1b[" not in run("log", "show", id, SEGUE_STORE=str(kept.path)).out
 
 
-@pytest.mark.parametrize("arguments", [["log", "shwo"], ["log", "--nonsense"], ["log", "show"], ["log", "--limit", "0"]])
+@pytest.mark.parametrize(
+    "arguments", [["log", "shwo"], ["log", "--nonsense"], ["log", "show"], ["log", "--limit", "0"]]
+)
 def test_a_usage_error_is_one_line(kept: Kept, arguments: list[str]):
     ended = kept(*arguments)
     assert (ended.code, ended.refused) == (2, True)

@@ -5,6 +5,8 @@ All of the input is read and understood before anything is written.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,9 +14,10 @@ import click
 from segue.cli import options, stored, streams
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from segue.conversation import Conversation
+    from segue.store.base import HistoryStore
 
-    from segue.store.events import Event
+Keep = Callable[["HistoryStore", "str | None"], str]
 
 
 @options.command("import")
@@ -36,13 +39,11 @@ def command(file: str, *, source: str | None, title: str | None, as_json: bool) 
     name = "stdin" if file == streams.STDIO else file
     data = streams.read(file, wanted="a conversation as JSON")
     try:
-        events, found = _understood(data, source)
+        keep, found = _understood(data, source)
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
-    from segue.store.portable import keep_events
-
     with stored.opened(make=True) as store:
-        id = keep_events(store, events, title=title or found.pop("title", None))
+        id = keep(store, title)
         found["messages"] = store.get(id).messages
     if as_json:
         import msgspec
@@ -54,20 +55,19 @@ def command(file: str, *, source: str | None, title: str | None, as_json: bool) 
     streams.write(f"{id}\n")
 
 
-def _understood(data: bytes, source: str | None) -> tuple[Sequence[Event], dict[str, Any]]:
-    """The events of a conversation, and what else is known: its kind, its title, what was left out."""
+def _understood(data: bytes, source: str | None) -> tuple[Keep, dict[str, Any]]:
+    """What keeps the conversation, and what else is known: its kind, and what was left out."""
     from segue.cli.logs import Recorded, read_log, with_line
     from segue.conversation import Conversation
     from segue.errors import InputError
-    from segue.store.conversation import events_of
-    from segue.store.events import Switched
-    from segue.store.portable import KIND, load_events
+    from segue.store.portable import KIND, keep_events, load_events
 
     log = read_log(data, source)
     if not isinstance(log, Recorded):
-        if log.get("kind") == KIND:
-            return load_events(log), {"kind": "segue"}
-        return events_of(Conversation.load(data)), {"kind": "segue"}
+        if log.get("kind") != KIND:
+            return partial(_keep_chat, Conversation.load(data), None), {"kind": "segue"}
+        events = load_events(log)
+        return lambda store, title: keep_events(store, events, title=title), {"kind": "segue"}
     try:
         chat = Conversation.from_body(log.body, source=log.source)
     except InputError as error:
@@ -76,8 +76,18 @@ def _understood(data: bytes, source: str | None) -> tuple[Sequence[Event], dict[
     if log.kind != "body":
         # Nobody ever sent this as it is: what a body needs beside the messages is given when one is made.
         chat.options = chat.options
-    events = events_of(chat)
-    if native is not None and model is not None:
-        events.append(Switched(native.api, model))
+    asked = (native.api, model) if native is not None and model is not None else None
     left_out = {what: count for what, count in log.left_out.items() if count}
-    return events, {"kind": log.kind, "left_out": left_out, "title": log.title}
+    found = {"kind": log.kind, "left_out": left_out}
+    return lambda store, title: _keep_chat(chat, asked, store, title or log.title), found
+
+
+def _keep_chat(chat: Conversation, asked: tuple[str, str] | None, store: HistoryStore, title: str | None) -> str:
+    """Keeps it; calls that wait are left waiting."""
+    from segue.store.conversation import StoredConversation
+    from segue.store.events import Switched
+
+    with StoredConversation.create(store, chat, title=title) as made:
+        if asked is not None:
+            store.append(made.id, store.get(made.id).seq, [Switched(*asked)])
+        return made.id

@@ -35,7 +35,7 @@ from segue.store.events import (
 )
 from segue.store.timeline import Timeline, latest_compression, replayed
 
-__all__ = ["StoredConversation", "events_of"]
+__all__ = ["StoredConversation"]
 
 T = TypeVar("T")
 
@@ -62,7 +62,10 @@ class StoredConversation:
         """Keeps a conversation from now on, with all that was said in it so far."""
         chat = chat if chat is not None else Conversation()
         made = cls(store, store.create(title), **more)
-        made._append(events_of(chat))
+        history = chat.history
+        sent = any(entry.seen for entry in history.ledger.values())
+        events: list[Event] = [Opened.of(chat.request), *map(_event, history.messages)]
+        made._append([*events, *([Sent("")] if sent else [])])
         made._line = made._read()
         return made
 
@@ -238,13 +241,6 @@ class StoredConversation:
     def _sent(self) -> Sent:
         target, model = self._rendered
         return Sent(target, model)
-
-
-def events_of(chat: Conversation) -> list[Event]:
-    """What tells of a conversation that was not kept so far."""
-    history = chat.history
-    sent = any(entry.seen for entry in history.ledger.values())
-    return [Opened.of(chat.request), *map(_event, history.messages), *([Sent("")] if sent else [])]
 
 
 def _nothing(_: Conversation) -> None:

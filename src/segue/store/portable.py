@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from segue.canonical.codec import VERSION
 from segue.canonical.jsontext import write
-from segue.errors import InputError
+from segue.errors import InputError, StoreError
 from segue.store.base import HistoryStore, Record, Summary, iso
 from segue.store.events import Event, Titled, decode_event, dump_event
 from segue.store.timeline import replayed
@@ -42,7 +42,10 @@ def load_events(envelope: dict[str, Any]) -> list[Event]:
             events.append(decode_event(write(event)))
         except InputError as error:
             raise error.under(f"events[{number}]") from None
-    replayed(Record(seq, 0, event) for seq, event in enumerate(events, 1))
+    try:
+        replayed(Record(seq, 0, event) for seq, event in enumerate(events, 1))
+    except (InputError, StoreError) as error:
+        raise InputError(str(error), path="events") from None
     return events
 
 

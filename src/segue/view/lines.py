@@ -24,6 +24,7 @@ from segue.store.events import (
     Titled,
     Undone,
     Unknown,
+    kind_of,
 )
 from segue.view.words import (
     SPEAKERS,
@@ -90,10 +91,8 @@ def event_words(event: Event) -> str:
             return f"title: {shortened(event.text, 80)}"
         case Unknown():
             return f"{event.kind}: written by a newer segue"
-        case Said() | Completed() | Cancelled():
-            return f"{SPEAKERS[event.message.speaker]}: {len(event.message.blocks)} blocks"
-        case _:  # pragma: no cover
-            assert_never(event)
+        case _:
+            return kind_of(event)
 
 
 def _target(target: str, model: str | None) -> str:
