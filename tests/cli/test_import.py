@@ -233,6 +233,32 @@ def test_claude_code_lines_that_tell_a_reply_once_more_add_nothing(kept: Kept):
     assert told(kept, json_lines(log.lines)) == ["human: Hi", "ai: I read.", "call toolu_1", "result toolu_1: A"]
 
 
+def test_claude_code_prints_the_same_without_parents(kept: Kept):
+    assistant: Any = {"type": "assistant", "session_id": "s", "parent_tool_use_id": None}
+    user: Any = {**assistant, "type": "user"}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "A"}
+    lines = [
+        {"type": "system", "subtype": "init", "session_id": "s", "tools": ["Read"]},
+        {**assistant, "message": {"id": "msg_1", "role": "assistant", "content": [text("I read.")]}},
+        {**assistant, "message": {"id": "msg_1", "role": "assistant", "content": [use("toolu_1", file_path="a")]}},
+        {**user, "parent_tool_use_id": "toolu_1", "message": {"role": "user", "content": "to a subagent"}},
+        {**user, "message": {"role": "user", "content": [result]}},
+        {"type": "result", "subtype": "success", "session_id": "s", "result": "Done."},
+    ]
+    assert told(kept, json_lines(lines)) == ["ai: I read.", "call toolu_1", "result toolu_1: A"]
+
+
+def test_claude_code_sessions_may_be_long(kept: Kept):
+    """Twenty thousand entries: whoever compares each with each is still at it tomorrow."""
+    log = ClaudeCode()
+    for number in range(5_000):
+        log.user(f"Read {number}")
+        log.reply(f"msg_{number}", use(f"toolu_{number}", file_path="a"))
+        log.result(f"toolu_{number}", "A")
+        log.reply(f"msg_{number}b", text("Done."))
+    assert kept("import", "--json", stdin=json_lines(log.lines)).json["messages"] == 20_000
+
+
 # ------------------------------------------------------------------------------------------------------------- Codex
 
 

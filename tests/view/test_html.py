@@ -25,7 +25,7 @@ from segue.canonical.request import Request, Tool
 from segue.view.html import html
 from segue.view.page import Page
 
-EVIL = "</title></style></pre></details><script>alert(1)</script><img src=x onerror=alert(2)>\" onload='alert(3)' &lt;b&gt;"
+EVIL = "</title></style></pre></details><script>alert(1)</script><img onerror=alert(2)>\" onload='alert(3)' &lt;b&gt;"
 VOID = {"meta", "img"}
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\nrest").decode()
 
@@ -182,7 +182,24 @@ def test_code_is_set_apart_and_words_keep_their_lines():
     assert [pre.get("data-label") for pre in seen.all("pre")] == ["python"]
     assert len(seen.all("code")) == 2
     assert len(seen.all("strong")) == 1
-    assert "print('<b>')\n" in seen.text
+    assert "print('<b>')" in seen.text
+
+
+@pytest.mark.parametrize(
+    ("text", "codes", "words"),
+    [
+        ("````\n```\ninside\n```\n````\nafter", ["```\ninside\n```"], "after"),
+        ("~~~\na\n```\n~~~", ["a\n```"], ""),
+        ("before\n```python\nnever closed", ["never closed"], "before"),
+        ("``` is no fence ```", [], "is no fence"),
+        ("```\n\n```", [""], ""),
+    ],
+)
+def test_fences_end_where_they_end(text: str, codes: list[str], words: str):
+    shown = page(Text(text))
+    found = [part.split("<code>")[1].split("</code>")[0] for part in shown.split("<pre")[1:]]
+    assert found == codes
+    assert words in shown
 
 
 def test_control_characters_do_not_reach_the_page():

@@ -51,7 +51,7 @@ def command(id: str, *, form: str, model: str | None, out: str | None, as_json: 
     with stored.opened() as store:
         summary = store.get(store.find(id))
         data, more = _written(store, summary, form, model)
-    if out is not None:
+    if out not in (None, streams.STDIO):
         streams.replace_file(out, data, private=True)
         if as_json:
             streams.write(msgspec.json.encode({"id": summary.id, "format": form, "out": out, **more}), b"\n")

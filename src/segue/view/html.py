@@ -34,7 +34,7 @@ from segue.view.words import (
 
 __all__ = ["html"]
 
-_FENCE = re.compile(r"^(`{3,}|~{3,})([^\n`]*)\n(.*?)^\1[`~]*[ \t]*$\n?", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)")
 _INLINE = re.compile(r"`([^`\n]+)`|\*\*([^*\n]+)\*\*")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; media-src data:; form-action 'none'"
 _SHOWN = 96
@@ -168,11 +168,20 @@ def _media(block: Media) -> str:
 def _text(text: str) -> str:
     """Words with their code set apart; line ends stay."""
     parts: list[str] = []
-    at = 0
-    for found in _FENCE.finditer(text):
-        parts += [_prose(text[at : found.start()]), _code(found[3], found[2].strip())]
-        at = found.end()
-    return "".join([*parts, _prose(text[at:])])
+    lines: list[str] = []
+    fence, label = "", ""
+    for line in text.split("\n"):
+        found = _FENCE.fullmatch(line.rstrip())
+        if fence and found and found[1].startswith(fence) and not found[2]:
+            parts.append(_code("\n".join(lines), label))
+            lines, fence = [], ""
+        elif found and not fence:
+            parts.append(_prose("\n".join(lines)))
+            lines, fence, label = [], found[1], found[2].strip()
+        else:
+            lines.append(line)
+    rest = "\n".join(lines)
+    return "".join([*parts, _code(rest, label) if fence else _prose(rest)])
 
 
 def _prose(text: str) -> str:

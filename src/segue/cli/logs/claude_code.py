@@ -8,11 +8,13 @@ Anthropic's. The entries are a tree, and what the client goes on from is one way
   result hangs below its own line, so that the way up from the last one misses the others;
 - subagents (`isSidechain`) are conversations of their own;
 - a `compact_boundary` begins anew with a summary, and with entries from before that it names.
+
+What the client prints with `--output-format stream-json` has the same entries one after the other, without parents.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from segue.cli.logs.recorded import Line, Recorded
@@ -29,13 +31,13 @@ _TITLES = (("custom-title", "customTitle"), ("ai-title", "aiTitle"), ("summary",
 def is_line(line: Line) -> bool:
     value = line.value
     told = value.get("type") in _SPOKEN and isinstance(value.get("message"), dict)
-    return told and not {"parentUuid", "sessionId", "uuid"}.isdisjoint(value)
+    return told and not {"parentUuid", "sessionId", "session_id", "uuid"}.isdisjoint(value)
 
 
 def recorded(lines: list[Line]) -> Recorded:
     """What the client would go on from."""
     spoken = [line for line in lines if is_line(line)]
-    own = [line for line in spoken if not line.value.get("isSidechain")] or spoken
+    own = [line for line in spoken if not _is_aside(line)] or spoken
     counted = {"lines of subagents": len(spoken) - len(own)}
     boundary = max((line.number for line in lines if _is_boundary(line, own is spoken)), default=0)
     kept = _kept_over(lines, boundary)
@@ -50,9 +52,12 @@ def recorded(lines: list[Line]) -> Recorded:
     return _body(ordered, _title(lines), counted)
 
 
-def _is_boundary(line: Line, sidechain: bool) -> bool:
-    value = line.value
-    return value.get("subtype") == "compact_boundary" and (sidechain or not value.get("isSidechain"))
+def _is_aside(line: Line) -> bool:
+    return bool(line.value.get("isSidechain") or line.value.get("parent_tool_use_id"))
+
+
+def _is_boundary(line: Line, aside: bool) -> bool:
+    return line.value.get("subtype") == "compact_boundary" and (aside or not _is_aside(line))
 
 
 def _kept_over(lines: list[Line], boundary: int) -> set[Any]:
@@ -72,9 +77,7 @@ def _kept_over(lines: list[Line], boundary: int) -> set[Any]:
 
 def _way(lines: list[Line], known: list[Line], boundary: int, kept: set[Any]) -> list[Line]:
     """The entries on the way from the last one to its root, and what belongs to the same replies."""
-    if not known:
-        return []
-    if not any(line.value.get("uuid") for line in known):
+    if not any("parentUuid" in line.value for line in known):
         return known
     # Other entries stand between those that are spoken.
     parents = _parents(line for line in lines if line.number > boundary or line.value.get("uuid") in kept)
@@ -85,19 +88,23 @@ def _way(lines: list[Line], known: list[Line], boundary: int, kept: set[Any]) ->
         at = parents.get(at)
     passed |= kept | {line.value.get("uuid") for line in known if line.value.get("isCompactSummary")}
     on_way = [line for line in known if line.value.get("uuid") in passed]
-    replies = {name for line in on_way if (name := _reply(line))}
-    of_replies = [line for line in known if line in on_way or _reply(line) in replies]
-    called = {block.get("id") for line in of_replies for block in _blocks(line) if block.get("type") == "tool_use"}
     # The same result may stand on the branches that were left too: the way has it already, then.
     answered = {name for line in on_way for name in _answers(line)}
-    below = {line.value.get("uuid") for line in of_replies}
-    chosen = {
-        line.number: line
+    replies = {name for line in on_way if (name := _reply(line))}
+    passed |= {line.value.get("uuid") for line in known if _reply(line) in replies}
+    called = {
+        block.get("id")
         for line in known
-        if line in of_replies
-        or (line.value.get("parentUuid") in below and any(name in called - answered for name in _answers(line)))
+        if line.value.get("uuid") in passed
+        for block in _blocks(line)
+        if block.get("type") == "tool_use"
     }
-    return list(chosen.values())
+    return [
+        line
+        for line in known
+        if line.value.get("uuid") in passed
+        or (line.value.get("parentUuid") in passed and not (called - answered).isdisjoint(_answers(line)))
+    ]
 
 
 def _parents(lines: Iterable[Line]) -> dict[Any, Any]:
@@ -110,10 +117,8 @@ def _reply(line: Line) -> str | None:
     return name if line.value.get("type") == "assistant" and isinstance(name, str) else None
 
 
-def _answers(line: Line) -> Iterator[Any]:
-    for block in _blocks(line):
-        if block.get("type") == "tool_result":
-            yield block.get("tool_use_id")
+def _answers(line: Line) -> list[Any]:
+    return [block.get("tool_use_id") for block in _blocks(line) if block.get("type") == "tool_result"]
 
 
 def _is_the_clients(line: Line) -> bool:
