@@ -247,6 +247,7 @@ def test_the_path_is_told_and_no_password(kept: Kept):
     assert kept("log", "path", "--json").json == {"path": str(kept.path), "exists": False}
     ended = run("log", "path", SEGUE_STORE="postgresql://me:secret@host:5/db?password=secret")
     assert ended.out == b"postgresql://host:5/db\n"
+    assert run("log", "path", SEGUE_STORE="postgresql:///db?host=/tmp").out == b"postgresql:///db\n"
 
 
 def test_a_pipe_is_not_asked(kept: Kept):

@@ -232,7 +232,7 @@ def path_command(*, as_json: bool) -> None:
     where = stored.place()
     if "://" in where:
         parts = urlsplit(where)
-        where = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+        where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
     if as_json:
         _write_json({"path": where, "exists": stored.is_there()})
     else:
