@@ -129,13 +129,16 @@ def say(message: str) -> None:
         click.echo(f"segue: {one_line(message)}", err=True)
 
 
-def replace_file(file: str, data: bytes) -> None:
-    """Writes a file beside the target and renames it; devices and pipes are written to directly."""
+def replace_file(file: str, data: bytes, *, private: bool = False) -> None:
+    """Writes a file beside the target and renames it; devices and pipes are written to directly.
+
+    A new one that is `private` can be read by its owner only.
+    """
     try:
         target = Path(os.path.realpath(file))
         found = target.stat() if target.exists() else None
         if found is None:
-            _replace(target, data, 0o666 & ~_umask())
+            _replace(target, data, 0o600 if private else 0o666 & ~_umask())
         elif stat.S_ISREG(found.st_mode):
             _replace(target, data, stat.S_IMODE(found.st_mode))
         else:

@@ -326,6 +326,12 @@ class SqlStore(HistoryStore):
             number, _ = self._locked(session, conversation)
             session.run("DELETE FROM @leases WHERE conversation = ? AND owner = ?", number, owner)
 
+    def lease(self, conversation: str) -> Lease | None:
+        with self._reading() as session:
+            number, summary = self._row(session, conversation)
+            rows = session.run("SELECT owner, since, expires FROM @leases WHERE conversation = ?", number)
+            return Lease(summary.id, *rows[0]) if rows and rows[0][2] > self._now(session) else None
+
     # ---------------------------------------------------------------------------------------------------------- rows
 
     def _locked(self, session: Session, conversation: str) -> tuple[int, Summary]:
