@@ -13,12 +13,23 @@ from msgspec import Struct
 
 from segue.canonical import blocks as _blocks
 from segue.canonical.blocks import Block, Message, Native, Opaque, Origin
+from segue.canonical.history import Interaction
 from segue.canonical.jsontext import read, write
 from segue.canonical.learning import learnt
 from segue.canonical.request import Options, Reasoning, Reply, Request, ResponseFormat, Tool, ToolChoice, Usage
 from segue.errors import InputError
 
-__all__ = ["VERSION", "decode_block", "decode_message", "decode_reply", "decode_request", "dumped", "dumps", "loads"]
+__all__ = [
+    "VERSION",
+    "decode_block",
+    "decode_interaction",
+    "decode_message",
+    "decode_reply",
+    "decode_request",
+    "dumped",
+    "dumps",
+    "loads",
+]
 
 VERSION = 1
 STORED = "segue"
@@ -119,6 +130,23 @@ def decode_block(stored: object, path: str) -> Block:
         inner = tuple(decode_block(item, f"{path}.content[{i}]") for i, item in enumerate(content))
         block = msgspec.structs.replace(block, content=inner)
     return block
+
+
+def decode_interaction(stored: object, path: str) -> Interaction:
+    fields = _object(stored, path)
+
+    def block(value: object, name: str) -> Any:
+        return decode_block(value, f"{path}.{name}") if value is not None else None
+
+    return Interaction(
+        call=block(fields.get("call"), "call"),
+        turn_key=str(fields.get("turn_key", "")),
+        completion=block(fields.get("completion"), "completion"),
+        evidence=[block(item, "evidence") for item in fields.get("evidence", ())],
+        seen=bool(fields.get("seen", False)),
+        original=block(fields.get("original"), "original"),
+        taken_back=bool(fields.get("taken_back", False)),
+    )
 
 
 def _built(kind: type[Struct], stored: object, path: str, *, skip: tuple[str, ...] = ()) -> Any:
