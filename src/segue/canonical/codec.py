@@ -6,6 +6,7 @@ A block of an unknown type comes back as `Opaque` and is written again as it was
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, cast
 
 import msgspec
@@ -65,13 +66,19 @@ def dumped(value: object) -> Any:
         return dict(value.native.fragment)
     tag = value.__struct_config__.tag
     fields: dict[str, Any] = {"type": tag} if isinstance(tag, str) else {}
-    for field in msgspec.structs.fields(value):
-        item = getattr(value, field.name)
-        if field.name == "extra":
+    for name, default in _defaults(type(value)).items():
+        item = getattr(value, name)
+        if name == "extra":
             fields.update(cast("Mapping[str, Any]", item or {}))
-        elif item is not msgspec.UNSET and item != field.default:
-            fields[field.name] = dumped(item)
+        elif item is not msgspec.UNSET and item != default:
+            fields[name] = dumped(item)
     return fields
+
+
+@cache
+def _defaults(kind: type[Struct]) -> Mapping[str, object]:
+    """The fields of a kind, each with what it is where nothing is said."""
+    return {field.name: field.default for field in msgspec.structs.fields(kind)}
 
 
 def dumps(value: Request | Reply | Message, **more: Any) -> bytes:
@@ -151,7 +158,7 @@ def decode_interaction(stored: object, path: str) -> Interaction:
 
 def _built(kind: type[Struct], stored: object, path: str, *, skip: tuple[str, ...] = ()) -> Any:
     fields = _object(stored, path)
-    names = {field.name for field in msgspec.structs.fields(kind)}
+    names = _defaults(kind)
     known: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     for name, value in fields.items():

@@ -17,6 +17,7 @@ from segue.canonical.blocks import Message, Native, Text
 from segue.canonical.codec import decode_interaction, decode_message, decode_reply, decode_request, dumped
 from segue.canonical.history import Interaction
 from segue.canonical.jsontext import write
+from segue.canonical.learning import learnt
 from segue.canonical.request import Options, Reply, Request, Tool, Usage
 from segue.errors import InputError
 
@@ -290,7 +291,7 @@ def _values(made: type[Struct], kind: str, known: dict[str, Any]) -> dict[str, A
         case "said" | "completed" | "cancelled":
             known["message"] = decode_message(known.get("message"), "message")
             if known.get("usage") is not None:
-                known["usage"] = msgspec.convert(known["usage"], Usage)
+                known["usage"] = msgspec.convert(known["usage"], learnt(Usage))
             return known
         case "recalled":
             entries = enumerate(known.pop("ledger", ()))
@@ -309,4 +310,4 @@ def _values(made: type[Struct], kind: str, known: dict[str, Any]) -> dict[str, A
             known["kept"] = msgspec.convert(known.pop("kept", ()), tuple[tuple[int, int], ...])
             return known
         case _:
-            return {field: getattr(msgspec.convert(known, made), field) for field in known}
+            return {field: getattr(msgspec.convert(known, learnt(made)), field) for field in known}
