@@ -244,7 +244,7 @@ class StoredConversation:
         try:
             self._take_in_hand(chat, ends)
             done = do(chat)
-            events = [self._sent() if message is None else _event(message) for message in journal]
+            events = [self._sent(asked[1]) if message is None else _event(message) for message in journal]
             self._append(tell(events, done))
         except BaseException as error:
             # What was said in memory and is not kept did not happen.
@@ -284,9 +284,9 @@ class StoredConversation:
         for event in events:
             self._line.note(event)
 
-    def _sent(self) -> Sent:
+    def _sent(self, made_up: Sequence[str]) -> Sent:
         target, model = self._rendered
-        return Sent(target, model)
+        return Sent(target, model, tuple(made_up))
 
 
 def _state(chat: Conversation) -> tuple[object, ...]:
