@@ -10,12 +10,12 @@ from typing import Any, cast
 import msgspec
 
 from segue.canonical.blocks import Block, Message, Opaque, Speaker, Text, Thinking, ToolCall, ToolResponse, state_of
-from segue.canonical.codec import decode_block, dumped, dumps, loads
+from segue.canonical.codec import decode_interaction, dumped, dumps, loads
 from segue.canonical.compress import Compressed, Note, Summarise, compress
-from segue.canonical.history import History, Interaction, bound_to
+from segue.canonical.history import History, bound_to
 from segue.canonical.jsontext import plain, read_object, write
 from segue.canonical.learning import learnt
-from segue.canonical.request import Options, Reply, Request, Tool
+from segue.canonical.request import Options, Reply, Request, Tool, Usage
 from segue.canonical.tokens import Count, Estimate, weigh, weigh_settings
 from segue.carry import Kept, Said, say
 from segue.convert import Body, policy_of
@@ -108,10 +108,10 @@ class Conversation:
         self._history = History()
         self._growing: dict[_Target, tuple[Request, Increments]] = {}
         self._sent: Transcript | None = None
-        self._made_up: list[str] = []
+        self._made_up: Sequence[str] = ()
         self._compressed: list[Note] = []
         self._estimate = Estimate()
-        self._weighed: tuple[int, float] = (0, 0.0)
+        self._weighed: tuple[int, int, float] = (0, 0, 0.0)
         self.system = system
         self.tools = tools
         self.options = options
@@ -184,10 +184,32 @@ class Conversation:
         """What the model is given beside the messages."""
         return self._request
 
+    @request.setter
+    def request(self, request: Request) -> None:
+        self._request = msgspec.structs.replace(request, messages=())
+
     @property
     def history(self) -> History:
         """The one write boundary, for those who keep what passes it."""
         return self._history
+
+    @property
+    def estimate(self) -> Estimate:
+        """What was learned of the tokens that providers count."""
+        return self._estimate
+
+    @estimate.setter
+    def estimate(self, estimate: Estimate) -> None:
+        self._estimate = estimate
+
+    @property
+    def asked(self) -> tuple[Transcript | None, Sequence[str]]:
+        """What the next reply answers: what was rendered last, and the calls whose results were made up for it."""
+        return self._sent, self._made_up
+
+    @asked.setter
+    def asked(self, asked: tuple[Transcript | None, Sequence[str]]) -> None:
+        self._sent, self._made_up = asked
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -208,8 +230,8 @@ class Conversation:
             named = _reply_source(read_object(reply)[0]) if source is None else source
             wire = find(named, argument="source")
             reply = parse_reply(wire, reply)
-        self._learn(reply)
         self.settle()
+        self.learn(reply.usage, reply.model)
         blocks = tuple(_unnamed(block) for block in reply.blocks)
         if self._sent is not None and any(isinstance(block, Thinking) for block in blocks):
             blocks = _signed_by(blocks, self._sent)
@@ -218,14 +240,16 @@ class Conversation:
         added = self._history.add(Message("ai", blocks, turn_key=self._history.open_turn()))
         return msgspec.structs.replace(reply, blocks=added[0].blocks if added else ())
 
-    def _learn(self, reply: Reply) -> None:
+    def learn(self, usage: Usage | None, model: str | None) -> None:
         """Holds the estimate of all that was sent against what the provider counted. Nothing is weighed twice."""
-        if reply.usage is not None and reply.usage.input:
-            place, weight = self._weighed
+        if usage is not None and usage.input:
+            edits, place, weight = self._weighed
+            if edits != self._history.edits:
+                place, weight = 0, 0.0
             new = self._history.part(place)
-            self._weighed = place + len(new), weight + sum(map(weigh, new))
-            expected = weigh_settings(self._request) + self._weighed[1]
-            self._estimate.learn(expected, reply.usage.input, identify(reply.model).family)
+            weight += sum(map(weigh, new))
+            self._weighed = self._history.edits, place + len(new), weight
+            self._estimate.learn(weigh_settings(self._request) + weight, usage.input, identify(model).family)
 
     def pin(self, message: Message) -> Message:
         """Keeps a message of this conversation from every compression; gives it back as it is held now."""
@@ -252,16 +276,15 @@ class Conversation:
         if made.notes:
             self._history.reduce(made.messages)
             self._compressed += made.notes
-            self._weighed = 0, 0.0
         return made
 
     def settle(self) -> None:
         """What the last request said is what the model was told, also where it said that a result was missing."""
         for call_id in self._made_up:
             entry = self._history.ledger.get(call_id)
-            if entry is not None and entry.state == "pending":
+            if entry is not None and entry.state == "pending" and not entry.taken_back:
                 self.interrupt(entry.call, "interrupted: no result was recorded")
-        self._made_up = []
+        self._made_up = ()
         self._history.mark_sent()
 
     def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None:
@@ -269,7 +292,7 @@ class Conversation:
 
         Text and blocks stay what they are; any other value is a JSON result.
         """
-        found = self._call(call)
+        found = self.call_of(call)
         if content is None or isinstance(content, str):
             response = found.respond(content or "", error=error)
         elif _are_blocks(content) or _are_parts(content):
@@ -280,23 +303,23 @@ class Conversation:
 
     def cancel(self, call: ToolCall | str) -> None:
         """Ends a call that will have no result."""
-        found = self._call(call)
+        found = self.call_of(call)
         response = found.respond(TEXTS.cancelled, error=True, outcome="cancelled", synthetic="cancelled")
         self._history.add(Message("tool", (response,), turn_key=self._history.ledger[found.id].turn_key))
 
     def interrupt(self, call: ToolCall | str, why: str) -> None:
         """Ends a call of which nobody knows any more what became of it."""
-        found = self._call(call)
+        found = self.call_of(call)
         response = found.respond(TEXTS.interrupted, error=True, outcome="interrupted", synthetic=why)
         self._history.add(Message("tool", (response,), turn_key=self._history.ledger[found.id].turn_key))
 
-    def _call(self, call: ToolCall | str) -> ToolCall:
+    def call_of(self, call: ToolCall | str) -> ToolCall:
+        """The call that is meant: by itself, by its canonical id, or by its raw id in the newest turn."""
         ledger = self._history.ledger
         key = call.id if isinstance(call, ToolCall) else call
         if key in ledger:
             return ledger[key].call
-        newest = next(reversed(ledger.values())).turn_key if ledger else None
-        same = [e.call for e in ledger.values() if e.turn_key == newest and e.call.origin.raw_id == key]
+        same = [found for found in self._history.newest_calls if found.origin.raw_id == key]
         waiting = [found for found in same if ledger[found.id].state == "pending"]
         if not same:
             raise InputError(f"{key!r} is not a call of this conversation, nor the raw id of one in its newest turn")
@@ -333,7 +356,7 @@ class Conversation:
     def _was_run_there(self, response: ToolResponse) -> bool:
         """Whether the newest call of this raw id is one that the provider runs: an output alone may not say so."""
         raw_id = response.origin.raw_id
-        calls = (entry.call for entry in reversed(self._history.ledger.values()))
+        calls = (entry.call for entry in reversed(self._history.ledger.values()) if not entry.taken_back)
         call = next((call for call in calls if call.origin.raw_id == raw_id), None) if raw_id is not None else None
         return call is not None and call.kind == "hosted" and not call.origin.is_approval
 
@@ -418,7 +441,7 @@ class Conversation:
         request, envelope = loads(data)
         made = cls._from_request(request, request.messages, turns=int(envelope.get("turns", 0)))
         stored = enumerate(envelope.get("ledger", ()))
-        made._history.restore(_loaded(entry, f"ledger[{position}]") for position, entry in stored)
+        made._history.restore(decode_interaction(entry, f"ledger[{position}]") for position, entry in stored)
         made._estimate = msgspec.convert(envelope.get("tokens", {}), learnt(Estimate))
         return made
 
@@ -428,20 +451,6 @@ def _voice(block: Block) -> Speaker:
     if isinstance(block, ToolResponse) and not block.hosted:
         return "tool"
     return "human" if isinstance(block, Opaque) and block.origin.is_approval else "ai"
-
-
-def _loaded(entry: Mapping[str, Any], path: str) -> Interaction:
-    def block(stored: object, name: str) -> Any:
-        return decode_block(stored, f"{path}.{name}") if stored is not None else None
-
-    return Interaction(
-        call=block(entry.get("call"), "call"),
-        turn_key=str(entry.get("turn_key", "")),
-        completion=block(entry.get("completion"), "completion"),
-        evidence=[block(item, "evidence") for item in entry.get("evidence", ())],
-        seen=bool(entry.get("seen", False)),
-        original=block(entry.get("original"), "original"),
-    )
 
 
 def _unnamed(block: Block) -> Block:

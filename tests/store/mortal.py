@@ -16,6 +16,7 @@ import select
 import signal
 import sys
 import time
+from typing import Any
 
 from segue.canonical.blocks import Message, Text, ToolCall
 from segue.errors import StoreError
@@ -111,7 +112,7 @@ class Executioner:
         child = os.fork()
         if not child:
             os.close(reading)
-            write(at, known, conversation, writing)
+            self.live(at, conversation, writing, number)
             os._exit(1)
         os.close(writing)
         self.wait_and_kill(child, reading, at_once=number % KILLS_A_PLACE < 5)
@@ -120,7 +121,17 @@ class Executioner:
             if "bad" in words:
                 raise AssertionError(words["bad"])
             known[words["conversation"]] = words["seq"]
+            self.hear(words)
             self.told += 1
+
+    def live(self, at: tuple[str, str, str], conversation: str | None, pipe: int, number: int) -> None:
+        write(at, self.acknowledged[" ".join(at)], conversation, pipe)
+
+    def hear(self, words: dict[str, Any]) -> None:
+        """What else was acknowledged."""
+
+    def check(self, store: SqlStore, conversation: str, acknowledged: int) -> int:
+        return check(store, conversation, acknowledged)
 
     def wait_and_kill(self, child: int, reading: int, *, at_once: bool) -> None:
         """Kills after some acknowledgements, and at a random moment of what comes then."""
@@ -151,13 +162,13 @@ class Executioner:
         for place, known in self.acknowledged.items():
             with opened(*place.split(" ")) as store:
                 for conversation, seq in known.items():
-                    total += check(store, conversation, seq)
+                    total += self.check(store, conversation, seq)
         return total
 
 
-def main() -> None:
+def main(made: type[Executioner] = Executioner) -> None:
     kind, place, schema, kills, seed = sys.argv[1:]
-    executioner = Executioner(kind, place, schema, int(seed))
+    executioner = made(kind, place, schema, int(seed))
     for number in range(int(kills)):
         executioner.round(number)
     print(json.dumps({"acknowledged": executioner.told, "events": executioner.judge()}))

@@ -18,14 +18,14 @@ from .conftest import Engine
 
 ROOT = Path(__file__).parents[2]
 KILLS = {"sqlite": 200, "postgres": 30} if not SOAK else {"sqlite": 5_000, "postgres": 500}
+AGENTS = {"sqlite": 80, "postgres": 20} if not SOAK else {"sqlite": 2_000, "postgres": 200}
 ROUNDS = 25 if not SOAK else 1_000
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [*sys.path, str(ROOT)]))}
 
 
-@pytest.mark.timeout(0 if SOAK else 120)
-def test_what_was_acknowledged_survives_kill_9(engine: Engine) -> None:
+def killed(module: str, engine: Engine, kills: int) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.store.mortal", *engine.at, str(KILLS[engine.kind]), "1"],
+        [sys.executable, "-m", module, *engine.at, str(kills), "1"],
         capture_output=True,
         text=True,
         cwd=ROOT,
@@ -36,8 +36,18 @@ def test_what_was_acknowledged_survives_kill_9(engine: Engine) -> None:
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     # Else nobody was killed while writing, and nothing was shown.
-    assert told["acknowledged"] > KILLS[engine.kind]
+    assert told["acknowledged"] > kills
     assert told["events"] >= told["acknowledged"]
+
+
+@pytest.mark.timeout(0 if SOAK else 120)
+def test_what_was_acknowledged_survives_kill_9(engine: Engine) -> None:
+    killed("tests.store.mortal", engine, KILLS[engine.kind])
+
+
+@pytest.mark.timeout(0 if SOAK else 120)
+def test_an_agent_that_is_killed_goes_on_where_it_was(engine: Engine) -> None:
+    killed("tests.store.mortal_agent", engine, AGENTS[engine.kind])
 
 
 class Rival:

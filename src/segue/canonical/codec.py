@@ -14,12 +14,23 @@ from msgspec import Struct
 
 from segue.canonical import blocks as _blocks
 from segue.canonical.blocks import Block, Message, Native, Opaque, Origin
+from segue.canonical.history import Interaction
 from segue.canonical.jsontext import read, write
 from segue.canonical.learning import learnt
 from segue.canonical.request import Options, Reasoning, Reply, Request, ResponseFormat, Tool, ToolChoice, Usage
 from segue.errors import InputError
 
-__all__ = ["VERSION", "decode_block", "decode_message", "decode_reply", "decode_request", "dumped", "dumps", "loads"]
+__all__ = [
+    "VERSION",
+    "decode_block",
+    "decode_interaction",
+    "decode_message",
+    "decode_reply",
+    "decode_request",
+    "dumped",
+    "dumps",
+    "loads",
+]
 
 VERSION = 1
 STORED = "segue"
@@ -55,7 +66,7 @@ def dumped(value: object) -> Any:
         return dict(value.native.fragment)
     tag = value.__struct_config__.tag
     fields: dict[str, Any] = {"type": tag} if isinstance(tag, str) else {}
-    for name, default in _fields(type(value)).items():
+    for name, default in _defaults(type(value)).items():
         item = getattr(value, name)
         if name == "extra":
             fields.update(cast("Mapping[str, Any]", item or {}))
@@ -65,8 +76,8 @@ def dumped(value: object) -> Any:
 
 
 @cache
-def _fields(kind: type[Struct]) -> dict[str, Any]:
-    """The fields of a struct and their defaults: asked for once, since asking is slow."""
+def _defaults(kind: type[Struct]) -> Mapping[str, object]:
+    """The fields of a kind, each with what it is where nothing is said."""
     return {field.name: field.default for field in msgspec.structs.fields(kind)}
 
 
@@ -128,9 +139,26 @@ def decode_block(stored: object, path: str) -> Block:
     return block
 
 
+def decode_interaction(stored: object, path: str) -> Interaction:
+    fields = _object(stored, path)
+
+    def block(value: object, name: str) -> Any:
+        return decode_block(value, f"{path}.{name}") if value is not None else None
+
+    return Interaction(
+        call=block(fields.get("call"), "call"),
+        turn_key=str(fields.get("turn_key", "")),
+        completion=block(fields.get("completion"), "completion"),
+        evidence=[block(item, "evidence") for item in fields.get("evidence", ())],
+        seen=bool(fields.get("seen", False)),
+        original=block(fields.get("original"), "original"),
+        taken_back=bool(fields.get("taken_back", False)),
+    )
+
+
 def _built(kind: type[Struct], stored: object, path: str, *, skip: tuple[str, ...] = ()) -> Any:
     fields = _object(stored, path)
-    names = _fields(kind)
+    names = _defaults(kind)
     known: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     for name, value in fields.items():

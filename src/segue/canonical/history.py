@@ -6,7 +6,7 @@ what the model is told; the turn counter never goes back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -33,7 +33,8 @@ _RANK: dict[State, int] = {"complete": 0, "error": 1, "cancelled": 2, "interrupt
 class Interaction(msgspec.Struct):
     """A call and all that came back for it. `completion` is what the model is told; the rest is evidence.
 
-    `original` is the completion as it came back, where a compression has shortened it since.
+    `original` is the completion as it came back, where a compression has shortened it since. A call that was
+    `taken_back` is no part of the conversation any more: it waits for nothing, and what comes back for it is not told.
     """
 
     call: ToolCall
@@ -42,6 +43,7 @@ class Interaction(msgspec.Struct):
     evidence: list[ToolResponse] = []
     seen: bool = False
     original: ToolResponse | None = None
+    taken_back: bool = False
 
     @property
     def state(self) -> State:
@@ -153,7 +155,7 @@ class History:
                 earlier = entry.completion
                 told = entry.record(block)
                 self._sort(entry)
-                if not told:
+                if not told or entry.taken_back:
                     continue
                 if earlier is not None:
                     self._replace(block)
@@ -167,9 +169,10 @@ class History:
         return message if len(blocks) == len(message.blocks) else message.holding(tuple(blocks))
 
     def restore(self, entries: Iterable[Interaction]) -> None:
-        """The ledger as it was stored."""
+        """The ledger as it was stored, or what of it the messages do not tell."""
         for entry in entries:
             self.ledger[entry.call.id] = entry
+            self._pairer.recall(entry.call, entry.turn_key, entry.completion, counts=not entry.taken_back)
         self._open, self._unseen, self._doubted = {}, [], {}
         for entry in self.ledger.values():
             self._sort(entry)
@@ -178,6 +181,8 @@ class History:
 
     def _sort(self, entry: Interaction) -> None:
         """Puts an interaction where its state belongs."""
+        if entry.taken_back:
+            return
         if entry.state == "pending":
             self._open[entry.call.id] = entry
         else:
@@ -242,16 +247,44 @@ class History:
         self._messages = [message for message in self._messages if id(message) in wanted]
 
     def rewind(self, turn_key: str) -> None:
-        """Takes back all that was said after this turn. The calls in it stay known, but wait no more."""
-        place = max((at for at, message in enumerate(self._messages) if message.turn_key == turn_key), default=None)
-        if place is None:
+        """Takes back all that was said after this turn, but for results of calls that stay.
+
+        Calls that go are known, and wait no more. No turn is counted twice.
+        """
+        end = self._end_of(turn_key)
+        stays = {call.id for message in self._messages[:end] for call in calls_of(message)}
+        gone = {call.id for message in self._messages[end:] for call in calls_of(message)}
+        before = (_without_results(message, gone) for message in self._messages[:end])
+        late = (_only_results(message, stays) for message in self._messages[end:])
+        self._messages = [message for message in (*before, *late) if message is not None]
+        self.edits += 1
+        for call_id in gone:
+            self.ledger[call_id].taken_back = True
+            self._open.pop(call_id, None)
+            self._doubted.pop(call_id, None)
+        self._unseen = [entry for entry in self._unseen if not entry.taken_back]
+        self._pairer.take_back(gone)
+        self._is_cut = self._is_cut and bool(self.supplied()[1])
+
+    def _end_of(self, turn_key: str) -> int:
+        """The place behind the last message of a turn, or behind its last before another turn began."""
+        places = [place for place, message in enumerate(self._messages) if message.turn_key == turn_key]
+        if not places:
             raise InputError(f"there is no turn {turn_key!r}", path="turn")
-        self.cut(self._messages[: place + 1])
-        self._pairer = Pairer()
-        for message in self._messages:
-            self._pairer.feed(message)
-        called = {call.id for message in self._messages for call in calls_of(message)}
-        self._open = {call_id: entry for call_id, entry in self._open.items() if call_id in called}
+        end = places[0]
+        for place in range(end, len(self._messages)):
+            message = self._messages[place]
+            if message.turn_key == turn_key:
+                end = place
+            elif message.speaker == "ai":
+                break
+        return end + 1
+
+    @property
+    def newest_calls(self) -> list[ToolCall]:
+        """The calls of the last turn that has any."""
+        newest = (calls for message in reversed(self._messages) if (calls := calls_of(message)))
+        return next(newest, list[ToolCall]())
 
     def reduce(self, messages: Sequence[Message]) -> None:
         """Puts these messages in the place of all there are: what a compression left, or what was there before one.
@@ -300,6 +333,20 @@ def _plain_block(block: Block, path: str) -> Block:
         return msgspec.structs.replace(block, arguments=plain(block.arguments))
     except InputError as error:
         raise error.under(f"{path}.arguments") from None
+
+
+def _only_results(message: Message, calls: Container[str]) -> Message | None:
+    """What a message has of the results of these calls; None where it has none."""
+    kept = tuple(response for response in responses_of(message) if response.call_id in calls)
+    return message.holding(kept, speaker="tool") if kept and kept != message.blocks else message if kept else None
+
+
+def _without_results(message: Message, calls: Container[str]) -> Message | None:
+    """The message without results of these calls; None where it has nothing else."""
+    if all(response.call_id not in calls for response in responses_of(message)):
+        return message
+    kept = tuple(b for b in message.blocks if not isinstance(b, ToolResponse) or b.call_id not in calls)
+    return message.holding(kept) if kept else None
 
 
 def bound_to(blocks: Sequence[Block], digest: str) -> tuple[Block, ...]:

@@ -23,7 +23,7 @@ and index. A turn key is the message's own, or else a hash of the reply's calls 
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -160,6 +160,31 @@ class Pairer:
             key = key or answered
         return msgspec.structs.replace(message, blocks=tuple(blocks), turn_key=key) if changed else message
 
+    def take_back(self, calls: Container[str]) -> None:
+        """The turns of these calls no longer count for raw ids and places. Their own ids stay theirs."""
+        self._turns = [turn for turn in self._turns if not any(slot.call.id in calls for slot in turn.slots)]
+        left = set(map(id, self._turns))
+        self._open_turns = [turn for turn in self._open_turns if id(turn) in left]
+        self._just_said = None
+        self._newest_bearing = {
+            name: turn for turn in self._turns for name, slots in turn.bearing.items() if slots and name[0] is not None
+        }
+
+    def recall(self, call: ToolCall, turn_key: str, answer: ToolResponse | None, *, counts: bool) -> None:
+        """A call that stands in no message any more. Where it `counts`, results go to it by its raw id too."""
+        if call.id in self._ids:
+            return
+        self._ids.add(call.id)
+        if call.origin.is_approval:
+            return
+        turn = _Turn(turn_key)
+        slot = self._slots[call.id] = _Slot(call, turn)
+        turn.take(slot, _name(call))
+        if answer is not None:
+            slot.answer, turn.open = answer, 0
+        if counts and call.origin.raw_id is not None:
+            self._newest_bearing.setdefault(_name(call), turn)
+
     def _open_turn(self, message: Message, calls: Sequence[ToolCall]) -> _Turn:
         if message.turn_key is None:
             digest = reply_key(calls)
@@ -260,12 +285,13 @@ class Pairer:
 
     def _orphan(self, response: ToolResponse) -> ToolResponse:
         origin = response.origin
+        kind = (origin.raw_id, response.name)
+        index = self._orphans[kind]
+        # One that has its id already is counted too: read again, the next gets the number that it would have got.
+        self._orphans[kind] += 1
         # A canonical id is kept, but not where it is that of a call which this is no result of.
         if response.call_id or (is_canonical(origin.raw_id) and origin.raw_id not in self._ids):
             return msgspec.structs.replace(response, call_id=response.call_id or origin.raw_id or "")
-        kind = (origin.raw_id, response.name)
-        index = self._orphans[kind]
-        self._orphans[kind] += 1
         made = hashed_tool_id(origin.provider, origin.raw_id, response.name, "orphan", index)
         return msgspec.structs.replace(response, call_id=made)
 

@@ -10,15 +10,18 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from segue.canonical.blocks import Block, Message, ToolCall, ToolResponse
+import msgspec
+
+from segue.canonical.blocks import Block, Message, ToolCall, responses_of
 from segue.canonical.compress import Compressed as Made
 from segue.canonical.request import Reply
 from segue.conversation import Conversation, Rendered
-from segue.errors import ConflictError, StoreError
-from segue.store.base import HistoryStore
+from segue.errors import InputError, LeaseError, RemoteProtocolError, StoreError
+from segue.store.base import HistoryStore, Record
 from segue.store.events import (
     Broke,
     Cancelled,
@@ -26,6 +29,7 @@ from segue.store.events import (
     Compressed,
     Event,
     Opened,
+    Recalled,
     Rewound,
     Said,
     Sent,
@@ -33,13 +37,14 @@ from segue.store.events import (
     Titled,
     Undone,
 )
-from segue.store.timeline import Timeline, latest_compression, replayed
+from segue.store.timeline import Timeline, replayed
 
 __all__ = ["StoredConversation"]
 
 T = TypeVar("T")
 
 _TTL = 60.0
+_SETTINGS = ("system", "tools", "options")
 
 
 class StoredConversation:
@@ -51,6 +56,8 @@ class StoredConversation:
         self._owner = owner or f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
         self._ttl = ttl
         self._held = False
+        self._left_open = False
+        """Whether calls that wait are those of a process that is gone."""
         self._stale = False
         self._rendered: tuple[str, str | None] = "", None
         self._line = self._read()
@@ -59,28 +66,35 @@ class StoredConversation:
     def create(
         cls, store: HistoryStore, chat: Conversation | None = None, *, title: str | None = None, **more: Any
     ) -> StoredConversation:
-        """Keeps a conversation from now on, with all that was said in it so far."""
+        """Keeps a conversation from now on, with all that was said in it so far. It is in hand at once."""
         chat = chat if chat is not None else Conversation()
         made = cls(store, store.create(title), **more)
-        history = chat.history
-        sent = any(entry.seen for entry in history.ledger.values())
-        events: list[Event] = [Opened.of(chat.request), *map(_event, history.messages)]
-        made._append([*events, *([Sent("")] if sent else [])])
-        made._line = made._read()
+        try:
+            store.acquire(made.id, made._owner, made._ttl)
+            made._append(_all_of(chat))
+        except BaseException:
+            with suppress(StoreError):
+                store.delete(made.id)
+            raise
+        made._held = made._stale = True
+        made._line.chat.asked = chat.asked
         return made
 
     # ------------------------------------------------------------------------------------------------------- looking
 
     @property
-    def chat(self) -> Conversation:
-        """The conversation itself, to be looked at: what is added to it is not kept."""
+    def timeline(self) -> Timeline:
+        """What the events tell: read again where a write failed."""
         if self._stale:
-            self._line, self._stale = self._read(), False
-        return self._line.chat
+            line = self._read()
+            line.chat.asked = self._line.chat.asked
+            self._line, self._stale = line, False
+        return self._line
 
     @property
-    def timeline(self) -> Timeline:
-        return self._line
+    def chat(self) -> Conversation:
+        """The conversation itself, to be looked at: what is added to it is not kept."""
+        return self.timeline.chat
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -92,8 +106,14 @@ class StoredConversation:
 
     def render(self, target: str, model: str | None = None, **policy: Any) -> Rendered:
         """The request that continues this conversation on the target. Nothing is written."""
+        rendered = self.chat.render(target, model, **policy)
         self._rendered = target, model
-        return self.chat.render(target, model, **policy)
+        return rendered
+
+    def reload(self) -> None:
+        """Reads what others have written."""
+        self._stale = True
+        _ = self.timeline
 
     def _read(self) -> Timeline:
         return replayed(self._store.events(self.id))
@@ -104,13 +124,16 @@ class StoredConversation:
         self._write(lambda chat: chat.add_user(content))
 
     def add_reply(self, reply: Any, *, source: str | None = None) -> Reply:
-        return self._write(lambda chat: chat.add_reply(reply, source=source))
+        return self._write(lambda chat: chat.add_reply(reply, source=source), _counted)
 
     def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None:
         self._write(lambda chat: chat.add_result(call, content, error=error), ends=call)
 
     def cancel(self, call: ToolCall | str) -> None:
         self._write(lambda chat: chat.cancel(call), ends=call)
+
+    def interrupt(self, call: ToolCall | str, why: str) -> None:
+        self._write(lambda chat: chat.interrupt(call, why), ends=call)
 
     def add_blocks(self, *blocks: Block, **more: Any) -> tuple[Message, ...]:
         return self._write(lambda chat: chat.add_blocks(*blocks, **more))
@@ -121,59 +144,72 @@ class StoredConversation:
 
     def broke(self, reply: Reply) -> None:
         """A reply that came to no end: kept as evidence."""
-        self._write(_nothing, Broke(reply))
+        self._note(Broke(reply))
 
     def set(self, **settings: Any) -> None:
         """Other `system`, `tools` or `options` from now on."""
+        if unknown := set(settings).difference(_SETTINGS):
+            raise InputError(f"{min(unknown)!r} can't be set; {', '.join(_SETTINGS)} can")
 
-        def change(chat: Conversation) -> None:
+        def change(chat: Conversation) -> Event:
             for name, value in settings.items():
                 setattr(chat, name, value)
+            return Opened.of(chat.request)
 
-        self._write(change, lambda chat: Opened.of(chat.request))
+        self._write(change, _and_told)
 
     def switch(self, target: str, model: str | None = None) -> None:
         """Another target from the next request on."""
-        self._write(_nothing, Switched(target, model))
-        self._line.target, self._line.model = target, model
+        self._note(Switched(target, model))
 
     def rename(self, title: str) -> None:
-        self._write(_nothing, Titled(title))
-        self._line.title = title or None
+        self._note(Titled(title))
 
     def compress(self, strategy: str, budget: int, **more: Any) -> Made:
         """Makes the conversation fit; the original stays in the store."""
-        before, edits = self.chat.messages, self.chat.history.edits
 
-        def told(chat: Conversation) -> Event | None:
-            changed = chat.history.edits != edits
-            return Compressed.between(before, chat.messages, strategy=strategy, budget=budget) if changed else None
+        def change(chat: Conversation) -> tuple[Made, Event | None]:
+            before = chat.messages
+            made = chat.compress(strategy, budget, **more)
+            told = Compressed.between(before, chat.messages, strategy=strategy, budget=budget)
+            return made, told if made.notes else None
 
-        made = self._write(lambda chat: chat.compress(strategy, budget, **more), told)
-        if self.chat.history.edits != edits:
-            self._line.compressions.append(self._line.seq)
-        return made
+        return self._write(change, lambda events, done: _and_told(events, done[1]))[0]
 
     def undo(self) -> None:
         """Takes the latest compression back: what it left out is there again."""
-        seq = latest_compression(self._line)
-        self._write(_nothing, Undone(seq))
-        self._line = self._read()
+        self._note(Undone(self.timeline.latest_compression))
+        self._stale = True
 
     def rewind(self, turn: str) -> None:
         """Takes back all that was said after this turn, by its key."""
-        self._write(lambda chat: chat.history.rewind(turn), Rewound(turn))
+        self._write(lambda chat: chat.history.rewind(turn), lambda events, _: [*events, Rewound(turn)])
 
     def fork(self, turn: str | None = None) -> StoredConversation:
-        """Another conversation that has all up to and with this turn, or all there is."""
-        seq = self._line.seq if turn is None else self._line.turns.get(turn, 0)
-        copy = self._store.fork(self.id, seq or self._line.seq)
-        return StoredConversation(self._store, copy, ttl=self._ttl)
+        """Another conversation that has all up to and with this turn, or all there is.
+
+        What is known by now of that turn's calls, the other one is told too.
+        """
+        line = self.timeline
+        if turn is not None and turn not in line.turns:
+            raise InputError(f"there is no turn {turn!r}", path="turn")
+        seq = line.turns[turn] if turn is not None else line.seq
+        made = StoredConversation(self._store, self._store.fork(self.id, seq), ttl=self._ttl)
+        undone = [Undone(number) for number in line.undone if number <= seq and number not in made._line.undone]
+        entries = [line.chat.history.ledger[call.id] for call in made.pending]
+        late = [
+            Message("tool", (entry.original or entry.completion,), turn_key=entry.turn_key)
+            for entry in entries
+            if entry.completion is not None
+        ]
+        made._append([*undone, *map(_event, late)])
+        made._stale = bool(undone or late)
+        return made
 
     def keep(self) -> None:
         """The heartbeat: keeps the conversation in hand."""
         if self._held:
-            self._store.renew(self.id, self._owner, self._ttl)
+            self._renew()
 
     def close(self) -> None:
         """Lets the conversation go."""
@@ -185,71 +221,108 @@ class StoredConversation:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        # A lease that can't be given back runs out.
+        with suppress(StoreError):
+            self.close()
+
+    def _note(self, event: Event) -> None:
+        """Writes an event that changes nothing that was said."""
+        self._write(lambda _: event, _and_told)
 
     def _write(
         self,
         do: Callable[[Conversation], T],
-        *more: Event | Callable[[Conversation], Event | None],
+        tell: Callable[[list[Event], T], Sequence[Event]] = lambda events, _: events,
+        *,
         ends: ToolCall | str | None = None,
     ) -> T:
+        """Does something to the conversation and writes it down: what it said, made events by `tell`, in one append."""
         chat = self.chat
+        before, asked = _state(chat), chat.asked
         journal: list[Message | None] = []
         chat.history.journal = journal
         try:
             self._take_in_hand(chat, ends)
             done = do(chat)
-            events = [self._sent() if message is None else _event(message) for message in journal]
-            told = [event(chat) if callable(event) else event for event in more]
-            self._append([*events, *(event for event in told if event is not None)])
-        except BaseException:
+            events = [self._sent(asked[1]) if message is None else _event(message) for message in journal]
+            self._append(tell(events, done))
+        except BaseException as error:
             # What was said in memory and is not kept did not happen.
-            self._stale = bool(journal) or self._stale
+            chat.asked = asked
+            refused = isinstance(error, InputError | RemoteProtocolError)
+            self._stale = not refused or bool(journal) or _state(chat) != before
             raise
         finally:
             chat.history.journal = None
+        self._left_open = False
         return done
 
     def _take_in_hand(self, chat: Conversation, ends: ToolCall | str | None) -> None:
-        """On the first write: the lease, and the end of calls that another process left open."""
+        """The lease; and with the first write the end of calls that another process left open."""
         if self._held:
+            self._renew()
+        else:
+            self._store.acquire(self.id, self._owner, self._ttl)
+            self._held = self._left_open = True
+        if self._left_open:
+            named = chat.call_of(ends).id if ends is not None else None
+            for call in chat.pending:
+                if call.id != named:
+                    chat.interrupt(call, "interrupted: the process that ran it is gone")
+
+    def _renew(self) -> None:
+        try:
             self._store.renew(self.id, self._owner, self._ttl)
-            return
-        self._store.acquire(self.id, self._owner, self._ttl)
-        self._held = True
-        if self._store.get(self.id).seq != self._line.seq:
-            self._stale = True
-            raise ConflictError(self.id, self._line.seq, self._store.get(self.id).seq)
-        named = ends.id if isinstance(ends, ToolCall) else ends
-        for call in chat.pending:
-            if named not in (call.id, call.raw_id):
-                chat.interrupt(call, "interrupted: the process that ran it is gone")
+        except LeaseError:
+            # Somebody else had it since, and may have ended calls and gone on.
+            self._held, self._stale = False, True
+            raise
 
     def _append(self, events: Sequence[Event]) -> None:
-        if not events:
-            return
-        try:
-            last = self._store.append(self.id, self._line.seq, events)
-        except StoreError:
-            self._stale = True
-            raise
-        for number, event in enumerate(events, self._line.seq + 1):
-            if isinstance(event, Said | Completed | Cancelled) and event.message.turn_key is not None:
-                self._line.turns[event.message.turn_key] = number
-        self._line.seq = last
+        if events:
+            self._store.append(self.id, self._line.seq, events)
+        for event in events:
+            self._line.note(event)
 
-    def _sent(self) -> Sent:
+    def _sent(self, made_up: Sequence[str]) -> Sent:
         target, model = self._rendered
-        return Sent(target, model)
+        return Sent(target, model, tuple(made_up))
 
 
-def _nothing(_: Conversation) -> None:
-    return None
+def _state(chat: Conversation) -> tuple[object, ...]:
+    """What a failed attempt may have left in memory, beside what is in the journal."""
+    return chat.request, chat.history.edits, chat.history.turns, len(chat.history)
 
 
 def _event(message: Message) -> Event:
     """A message as an event: an outcome, or anything else that was said."""
-    responses = [block for block in message.blocks if isinstance(block, ToolResponse)]
+    responses = responses_of(message)
     if not responses or message.speaker != "tool":
         return Said(message)
     return Cancelled(message) if all(response.outcome for response in responses) else Completed(message)
+
+
+def _and_told(events: list[Event], told: Event | None) -> Sequence[Event]:
+    return events if told is None else [*events, told]
+
+
+def _counted(events: list[Event], reply: Reply) -> Sequence[Event]:
+    """The events of a reply, the last of which is the reply itself: with what the provider said of it."""
+    last = events[-1]
+    if not isinstance(last, Said):
+        return events
+    return [*events[:-1], msgspec.structs.replace(last, usage=reply.usage, model=reply.model)]
+
+
+def _all_of(chat: Conversation) -> list[Event]:
+    """A conversation as events: its messages, and what else is known that they do not tell."""
+    history = chat.history
+    events: list[Event] = [Opened.of(chat.request), *map(_event, history.messages)]
+    if any(entry.seen for entry in history.ledger.values()):
+        events.append(Sent(""))
+    told = replayed(Record(seq, 0, event) for seq, event in enumerate(events, 1)).chat.history
+    untold = tuple(entry for call_id, entry in history.ledger.items() if told.ledger.get(call_id) != entry)
+    tokens = msgspec.to_builtins(chat.estimate) if chat.estimate.learned else None
+    if untold or tokens is not None or told.turns != history.turns:
+        events.append(Recalled(history.turns, untold, tokens))
+    return events

@@ -14,9 +14,11 @@ import msgspec
 from msgspec import Struct
 
 from segue.canonical.blocks import Message, Native, Text
-from segue.canonical.codec import decode_message, decode_reply, decode_request, dumped
+from segue.canonical.codec import decode_interaction, decode_message, decode_reply, decode_request, dumped
+from segue.canonical.history import Interaction
 from segue.canonical.jsontext import write
-from segue.canonical.request import Options, Reply, Request, Tool
+from segue.canonical.learning import learnt
+from segue.canonical.request import Options, Reply, Request, Tool, Usage
 from segue.errors import InputError
 from segue.store.secrets import without_secrets
 
@@ -28,6 +30,7 @@ __all__ = [
     "Event",
     "Forked",
     "Opened",
+    "Recalled",
     "Rewound",
     "Said",
     "Sent",
@@ -81,9 +84,14 @@ class Opened(Struct, frozen=True, gc=False, tag="opened"):
 
 
 class Said(Struct, frozen=True, gc=False, tag="said"):
-    """A message as it entered the history: a human's words, a reply, anything but the outcome of a call."""
+    """A message as it entered the history: a human's words, a reply, anything but the outcome of a call.
+
+    Of a reply `usage` and `model` are what the provider said of it.
+    """
 
     message: Message
+    usage: Usage | None = None
+    model: str | None = None
     extra: Mapping[str, Any] | None = None
 
 
@@ -107,6 +115,19 @@ class Sent(Struct, frozen=True, gc=False, tag="sent"):
     target: str
     model: str | None = None
     made_up: tuple[str, ...] = ()
+    extra: Mapping[str, Any] | None = None
+
+
+class Recalled(Struct, frozen=True, gc=False, tag="recalled"):
+    """What is known beside the messages of a conversation that was not kept from its beginning.
+
+    `turns` is how many live turns there were, `ledger` what the messages do not tell of interactions, `tokens` what was
+    learned of the tokens that providers count, as an `Estimate` is written.
+    """
+
+    turns: int = 0
+    ledger: tuple[Interaction, ...] = ()
+    tokens: Mapping[str, Any] | None = None
     extra: Mapping[str, Any] | None = None
 
 
@@ -212,6 +233,7 @@ Event: TypeAlias = (
     | Completed
     | Cancelled
     | Sent
+    | Recalled
     | Broke
     | Compressed
     | Undone
@@ -225,7 +247,7 @@ Event: TypeAlias = (
 _KINDS: dict[str, type[Struct]] = {
     str(kind.__struct_config__.tag): kind
     for kind in (
-        *(Opened, Said, Completed, Cancelled, Sent, Broke),
+        *(Opened, Said, Completed, Cancelled, Sent, Recalled, Broke),
         *(Compressed, Undone, Rewound, Switched, Forked, Titled),
     )
 }
@@ -269,7 +291,14 @@ def _values(made: type[Struct], kind: str, known: dict[str, Any]) -> dict[str, A
     """The fields of an event, read into what they are."""
     match kind:
         case "said" | "completed" | "cancelled":
-            return {"message": decode_message(known.get("message"), "message")}
+            known["message"] = decode_message(known.get("message"), "message")
+            if known.get("usage") is not None:
+                known["usage"] = msgspec.convert(known["usage"], learnt(Usage))
+            return known
+        case "recalled":
+            entries = enumerate(known.pop("ledger", ()))
+            known["ledger"] = tuple(decode_interaction(entry, f"ledger[{at}]") for at, entry in entries)
+            return known
         case "broke":
             return {"reply": decode_reply(known.get("reply"), "reply")}
         case "opened":
@@ -283,4 +312,4 @@ def _values(made: type[Struct], kind: str, known: dict[str, Any]) -> dict[str, A
             known["kept"] = msgspec.convert(known.pop("kept", ()), tuple[tuple[int, int], ...])
             return known
         case _:
-            return {field: getattr(msgspec.convert(known, made), field) for field in known}
+            return {field: getattr(msgspec.convert(known, learnt(made)), field) for field in known}

@@ -5,34 +5,40 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+import msgspec
 from msgspec import Struct
 
 from segue.canonical.history import History
+from segue.canonical.learning import learnt
 from segue.canonical.request import Request
+from segue.canonical.tokens import Estimate
 from segue.conversation import Conversation
-from segue.errors import InputError
+from segue.errors import InputError, StoreError
 from segue.store.base import Record
 from segue.store.events import (
     Broke,
     Cancelled,
     Completed,
     Compressed,
+    Event,
     Opened,
+    Recalled,
     Rewound,
     Said,
     Sent,
     Switched,
     Titled,
     Undone,
+    kind_of,
 )
 
 __all__ = ["Timeline", "replayed"]
 
-_LIVE = re.compile(r"turn-(\d+)")
+_LIVE = re.compile(r"turn-([0-9]{1,18})")
 
 
 class Timeline(Struct):
-    """A conversation as its events tell it. `turns` has the number of the last event of each turn."""
+    """A conversation as its events tell it."""
 
     chat: Conversation
     seq: int = 0
@@ -41,54 +47,85 @@ class Timeline(Struct):
     model: str | None = None
     compressions: list[int] = []
     """The numbers of the compressions that count, the latest last."""
+    undone: list[int] = []
     turns: dict[str, int] = {}
+    """The number of the last event of each turn before another turn began, also of those that were taken back."""
+    newest: str | None = None
     broken: int = 0
     """How many replies broke off."""
 
+    def note(self, event: Event) -> None:
+        """What the next event says beside what it does to the messages."""
+        self.seq += 1
+        match event:
+            case Said(message) | Completed(message) | Cancelled(message) if message.turn_key is not None:
+                if message.turn_key not in self.turns:
+                    self.newest = message.turn_key
+                if message.turn_key == self.newest:
+                    self.turns[message.turn_key] = self.seq
+            case Rewound():
+                self.newest = event.turn
+            case Sent():
+                self.target, self.model = event.target or self.target, event.model or self.model
+            case Switched():
+                self.target, self.model = event.target, event.model
+            case Compressed():
+                self.compressions.append(self.seq)
+            case Undone():
+                self.undone.append(event.seq)
+                self.compressions = [seq for seq in self.compressions if seq != event.seq]
+            case Titled():
+                self.title = event.text or None
+            case Broke():
+                self.broken += 1
+            case _:
+                # What another version wrote, and what only says where the rest came from.
+                return
+
+    @property
+    def latest_compression(self) -> int:
+        if not self.compressions:
+            raise InputError("there is no compression to undo")
+        return self.compressions[-1]
+
 
 def replayed(records: Iterable[Record]) -> Timeline:
-    """Plays all events of a conversation, in their order."""
+    """Plays all events of a conversation, in their order. What was undone never happened."""
     told = list(records)
     undone = {record.event.seq for record in told if isinstance(record.event, Undone)}
-    history = History()
-    made = Timeline(Conversation.resumed(Request(()), history))
+    made = Timeline(Conversation.resumed(Request(()), History()))
     for record in told:
-        made.seq = record.seq
         if record.seq not in undone:
-            _play(record, made, history)
+            try:
+                _play(record.event, made.chat)
+            except InputError as error:
+                said = f"event {record.seq}, {kind_of(record.event)!r}, does not go with those before it: {error}"
+                raise StoreError(said, cause="corrupt") from None
+        made.note(record.event)
     return made
 
 
-def _play(record: Record, made: Timeline, history: History) -> None:
-    match record.event:
-        case Opened() as event:
-            made.chat = Conversation.resumed(event.request, history)
+def _play(event: Event, chat: Conversation) -> None:
+    history = chat.history
+    match event:
+        case Opened():
+            chat.request = event.request
         case Said(message) | Completed(message) | Cancelled(message):
+            if isinstance(event, Said):
+                chat.learn(event.usage, event.model)
             history.add(message)
-            if message.turn_key is not None:
-                made.turns[message.turn_key] = record.seq
-                live = _LIVE.fullmatch(message.turn_key)
-                history.turns = max(history.turns, int(live[1]) if live else 0)
-        case Sent() as event:
+            live = _LIVE.fullmatch(message.turn_key or "")
+            history.turns = max(history.turns, int(live[1]) if live is not None else 0)
+        case Sent():
             history.mark_sent()
-            made.target, made.model = event.target or made.target, event.model or made.model
-        case Switched() as event:
-            made.target, made.model = event.target, event.model
-        case Compressed() as event:
+        case Recalled():
+            history.turns = max(history.turns, event.turns)
+            history.restore(event.ledger)
+            if event.tokens is not None:
+                chat.estimate = msgspec.convert(event.tokens, learnt(Estimate))
+        case Compressed():
             history.reduce(event.applied(history.messages))
-            made.compressions.append(record.seq)
-        case Rewound() as event:
+        case Rewound():
             history.rewind(event.turn)
-        case Titled() as event:
-            made.title = event.text or None
-        case Broke():
-            made.broken += 1
         case _:
-            # What another version wrote, and what only says where the rest came from.
             return
-
-
-def latest_compression(timeline: Timeline) -> int:
-    if not timeline.compressions:
-        raise InputError("there is no compression to undo")
-    return timeline.compressions[-1]
