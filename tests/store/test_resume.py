@@ -497,6 +497,50 @@ def test_a_result_for_a_call_that_was_taken_back_goes_to_no_other(stores, kept) 
     valid(kept)
 
 
+def test_an_id_that_was_taken_back_bears_no_results_by_its_name(stores, kept) -> None:
+    item = {"type": "function_call_output", "call_id": "toolu_1", "output": "found"}
+    kept.add_result("toolu_1", "one")
+    kept.add_reply(reply_body("anthropic", calls=[("look", "toolu_1")]))
+    kept.add_user("no")
+    kept.rewind("turn-1")
+    again = other(stores, kept)
+    [block] = segue.parse_item(item, "openai")
+    kept.add_blocks(block)
+    # The one that stayed has its result: this is another.
+    assert states(kept) == ["complete", "pending", "pending"]
+    assert len(kept.chat.history.ledger[kept.chat.history.newest_calls[0].id].evidence) == 1
+    again.reload()
+    assert again.chat.history.ledger == kept.chat.history.ledger
+
+
+@pytest.mark.parametrize("way", ["dump", "create", "events"])
+def test_a_call_that_was_dropped_is_known_to_whoever_goes_on(stores, kept, way: str) -> None:
+    """Its id stays its own, and a result of it never goes to a later call of the same raw id."""
+    reply = kept.add_reply(reply_body("kimi", calls=[("look", "hist_tool_own"), ("look", "c")]))
+    for call in kept.pending:
+        kept.add_result(call, "word " * 300)
+    dropped = reply.calls[1]
+    kept.add_user("next")
+    kept.add_reply(reply_body("kimi", text="so"))
+    kept.add_user("next")
+    kept.compress("drop-oldest", 0)
+    assert not kept.chat.history.newest_calls
+    chat: Any = {
+        "dump": lambda: segue.Conversation.load(kept.chat.dump()),
+        "create": lambda: StoredConversation.create(stores[0], kept.chat),
+        "events": lambda: other(stores, kept),
+    }[way]()
+    kept.close()
+    own, same = chat.add_reply(reply_body("kimi", calls=[("look", "hist_tool_own"), ("look", "c")])).calls
+    assert own.id != "hist_tool_own"
+    chat.add_result(dropped, "late")
+    chat.add_result("c", "now")
+    ledger = (chat if way == "dump" else chat.chat).history.ledger
+    assert [block.content for block in ledger[dropped.id].evidence] == [(Text("late"),)]
+    assert ledger["hist_tool_own"].state == ledger[same.id].state == "complete"
+    assert (ledger[own.id].state, ledger[same.id].completion.content) == ("pending", (Text("now"),))
+
+
 def test_rewinding_keeps_late_results_of_calls_that_stay_and_goes_on_in_increments(stores, kept) -> None:
     look, run = kept.pending
     kept.add_result(look, "one")
