@@ -31,6 +31,7 @@ setup: $(READY)-dev $(OLD)/ready-$(HERE) ## make .venv with the package and all 
 
 demo: $(READY) ## carry one agent's task through every API, on emulated providers
 	@$(BIN)/segue demo
+	@command -v segue > /dev/null || echo "segue is $(BIN)/segue here; pip install . puts it on your PATH."
 
 recording: $(READY) ## write docs/demo.svg, the recording in the README
 	@$(BIN)/segue demo --svg docs/demo.svg > /dev/null

@@ -225,7 +225,9 @@ def _anchor(messages: Sequence[Message]) -> tuple[Message, ...] | None:
     for speaker in ("ai", "tool"):
         while end < len(messages) and messages[end].speaker == speaker:
             end += 1
-    anchor = tuple(messages[start:end])
+    # What comes next must follow whom it follows in truth.
+    last = messages[-1:] if end < len(messages) and messages[-1].speaker == "ai" else ()
+    anchor = (*messages[start:end], *last)
     calls = [block.id for message in anchor for block in message.blocks if isinstance(block, ToolCall)]
     results = [block.call_id for message in anchor for block in message.blocks if isinstance(block, ToolResponse)]
     return anchor if sorted(calls) == sorted(results) else None

@@ -14,10 +14,11 @@ from segue.canonical.blocks import Block, Media, Opaque, Text, ToolCall, ToolRes
 from segue.wire.catalog.becoming import type_rows
 from segue.wire.registry import WIRES
 from tests.catalog.originals import Sample, samples
+from tests.each import for_each
 
 ROWS = {(row.provider, row.wire_type): row for row in type_rows()}
 every_sample = pytest.mark.parametrize("sample", samples(), ids=str)
-every_wire = pytest.mark.parametrize("target", WIRES)
+every_wire = for_each("target", WIRES)
 
 
 def _leaves(value: Any) -> Iterator[str]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
 import msgspec
+
+from tests.cli.warm import run_warm
 
 SEGUE = (sys.executable, "-m", "segue")
 _QUIET = {"PYTHONUTF8": "1"}
@@ -33,7 +36,21 @@ def environment(**variables: str) -> dict[str, str]:
     return {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | _QUIET | variables
 
 
-def run(*arguments: str, stdin: bytes | None = b"", **variables: str) -> Ended:
+def run(*arguments: str, stdin: bytes = b"", **variables: str) -> Ended:
+    """The command with all its modules loaded, on files; what it takes to start is not looked at."""
+    if any(name.startswith("PYTHON") for name in variables):  # only a new interpreter reads them
+        return run_new(*arguments, stdin=stdin, **variables)
+    with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
+        given.write(stdin)
+        given.seek(0)
+        code = run_warm(arguments, environment(**variables), (given.fileno(), out.fileno(), err.fileno()))
+        out.seek(0)
+        err.seek(0)
+        return Ended(code, out.read(), err.read().decode())
+
+
+def run_new(*arguments: str, stdin: bytes = b"", **variables: str) -> Ended:
+    """The command in a new interpreter, on pipes."""
     ended = subprocess.run(
         [*SEGUE, *arguments], input=stdin, capture_output=True, env=environment(**variables), timeout=60, check=False
     )

@@ -6,26 +6,32 @@ import fcntl
 import os
 import pty
 import struct
-import subprocess
 import termios
+from concurrent.futures import ThreadPoolExecutor
 
-from tests.cli.process import SEGUE, environment
+from tests.cli.process import environment
+from tests.cli.warm import run_warm
 
 
 def in_terminal(*arguments: str, columns: int = 100, **variables: str) -> str:
     """What a user would see, escapes included."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    variables = {"TERM": "xterm-256color", **variables}
-    with subprocess.Popen(
-        [*SEGUE, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=environment(**variables)
-    ):
-        os.close(theirs)
-        shown = bytearray()
+    with ThreadPoolExecutor(1) as reader:
+        shown = reader.submit(_all_of, ours)
         try:
-            while chunk := os.read(ours, 65_536):
-                shown += chunk
-        except OSError:  # how a terminal says that nobody is left to write
-            pass
-        os.close(ours)
-    return shown.decode().replace("\r\n", "\n")
+            run_warm(arguments, environment(**{"TERM": "xterm-256color", **variables}), (theirs, theirs, theirs))
+        finally:
+            os.close(theirs)
+        return shown.result().decode().replace("\r\n", "\n")
+
+
+def _all_of(terminal: int) -> bytes:
+    shown = bytearray()
+    try:
+        while chunk := os.read(terminal, 65_536):
+            shown += chunk
+    except OSError:  # how a terminal says that nobody is left to write
+        pass
+    os.close(terminal)
+    return bytes(shown)

@@ -17,7 +17,7 @@ import segue
 from segue.cli import shell
 from segue.cli.convert import POLICIES
 from tests.cli.bodies import ASKS, GOOD, OPEN, QUESTION, RESULT, chat, long_chat
-from tests.cli.process import SEGUE, environment, is_one_line, run
+from tests.cli.process import SEGUE, environment, is_one_line, run, run_new
 
 TO = ("convert", "--to", "anthropic")
 
@@ -282,7 +282,7 @@ def test_windows_line_ends_are_blanks():
 
 def test_a_long_body_goes_through_a_pipe_whole():
     body = long_chat(megabytes=5)
-    ended = run("convert", "--to", "anthropic", stdin=body)
+    ended = run_new("convert", "--to", "anthropic", stdin=body)
     assert ended.code == 0
     assert ended.out.count(b"w" * 100_000) == 50
     assert msgspec.json.decode(ended.out)

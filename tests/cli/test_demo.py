@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import segue
 from segue.cli import demo_journey, shell
 from segue.emulator import Emulator, client
-from tests.cli.process import run
+from tests.cli.process import is_one_line, run
 from tests.cli.terminal import in_terminal
 
 RECORDING = Path(__file__).parents[2] / "docs" / "demo.svg"
@@ -93,6 +93,30 @@ def test_a_copied_history_breaks_at_every_api_with_its_own_error(naive):
     assert all(step["rescued"] for step in refused)
 
 
+def test_what_a_copied_request_carries_is_counted_without_segues_help(story, naive):
+    outcomes: list[str] = []
+    for step in naive["steps"]:
+        assert (step["synthetic"], step["remapped"]) == (0, 0)
+        assert step["results"] == sum(outcome != "cancelled" for outcome in outcomes)
+        outcomes += [call["outcome"] for call in step["calls"]]
+    assert any(step["synthetic"] for step in story["steps"])
+
+
+def test_the_rule_that_the_error_tells_of_comes_first(naive):
+    """Bad ids are what Anthropic says of a body that also lacks results."""
+    told = [step for step in naive["steps"] if step["api"] == "anthropic"][-1]
+    assert "tool_use.id" in told["error"]
+    assert told["rules"] == ["ANT-01", "ANT-04"]
+
+
+def test_each_way_ends_with_the_other_one():
+    naive, usual = (run("demo", *more).lines for more in (["--naive"], []))
+    assert "Try it: segue demo" in naive
+    assert "Try it: segue demo --naive" in usual
+    assert "By segue each of these 17 requests was accepted." in naive
+    assert not any("synthetic" in line for line in naive)
+
+
 def test_the_copied_task_is_the_same_task(story, naive):
     def told(steps):
         return [[(call["tool"], call["result"]) for call in step["calls"]] for step in steps]
@@ -130,6 +154,27 @@ def test_the_recording_is_a_drawing_that_moves(tmp_path):
     assert "0 refused" in words
 
 
+def test_the_recording_is_written_beside_json_too(tmp_path):
+    file = tmp_path / "demo.svg"
+    ended = run("demo", "--json", "--svg", str(file))
+    assert ended.json["totals"]["refused"] == 0
+    assert file.read_bytes() == RECORDING.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("/nonexistent/x.svg", "no such file or directory"),
+        ("/", "is a directory"),
+        ("/dev/null/x.svg", "not a directory"),
+    ],
+)
+def test_a_recording_that_can_not_be_written_is_refused_before_anything_is_shown(file, said):
+    ended = run("demo", "--svg", file)
+    assert is_one_line(ended), ended
+    assert ended.err == f"segue: can't write {file}: {said}\n"
+
+
 def test_a_terminal_gets_colour():
     assert "\x1b[" in in_terminal("demo", "--pace", "0")
 
@@ -141,13 +186,31 @@ def test_without_colour_the_words_are_the_same(arguments, variables):
     plain = in_terminal("demo", "--pace", "0", *arguments, **variables)
     assert "\x1b" not in plain
     bare = re.sub(r"\x1b\[[\d;]*m", "", in_terminal("demo", "--pace", "0"))
-    assert [line.rstrip() for line in bare.splitlines()] == plain.splitlines()
+    assert bare == plain
+    assert not [line for line in plain.splitlines() if line != line.rstrip()]
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100, 200])
 def test_no_line_is_wider_than_the_terminal(columns):
     lines = in_terminal("demo", "--pace", "0", "--plain", columns=columns).splitlines()
     assert max(map(len, lines)) <= min(columns, 100)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100])
+@pytest.mark.parametrize("way", [[], ["--naive"]], ids=["usual", "naive"])
+def test_what_matters_is_whole_at_any_width(columns, way):
+    shown = in_terminal("demo", "--pace", "0", "--plain", *way, columns=columns)
+    lines = shown.splitlines()
+    assert lines[0].startswith("segue demo --naive ─" if way else "segue demo ─")
+    assert "10 providers, forward and back; " in " ".join(shown.split())
+    heads = [line for line in lines if re.match(r"[ \d]\d  \S", line)]
+    assert len(heads) == 19
+    assert all(line.endswith((" ✓ accepted", " ✗ refused", " ✗ garbled")) for line in heads)
+    assert not any("…" in line for line in heads)
+    assert any(re.fullmatch(r"request  .*  verdict", line) and "…" not in line for line in lines)
+    assert len([line for line in lines if re.match(r"    [a-z]+_[a-z]+ .*[✓!+] .{8}", line)]) == 18
+    # What goes on stands below its own words.
+    assert not [line for line in lines if re.match(r"    [a-z]+\.$", line)]
 
 
 def test_without_a_terminal_it_is_plain_and_100_columns_wide():

@@ -105,7 +105,8 @@ def test_the_first_line_says_where(api: str, base: str) -> None:
         line = running.line("out")
         url = address(line)
         assert url.startswith("http://127.0.0.1:")
-        assert line == f"{api} on {url}, base URL for clients {url}{base}; Ctrl-C ends it\n"
+        told = f"base URL for clients {url}{base}" if base else "the base URL for clients"
+        assert line == f"{api} on {url}, {told}; Ctrl-C ends it\n"
         assert sent(url, api)[0] == 200
 
 
@@ -241,16 +242,20 @@ def test_a_reader_that_went_away_ends_it() -> None:
     ("arguments", "said"),
     [
         ([], "known are openai-chat, "),
-        (["openai"], "unknown format 'openai'; known are "),
-        (["hermes"], "unknown format 'hermes'"),
+        (["openai"], "unknown format 'openai'; did you mean openai-chat? known are "),
+        (["antropic"], "unknown format 'antropic'; did you mean anthropic? known are "),
+        (["hermes"], "unknown format 'hermes'; known are "),
         (["anthropic", "--fault", "rate-limt"], "did you mean rate-limit?"),
         (["anthropic", "--fault", "reset=2"], "a rate is between 0 and 1"),
         (["anthropic", "--fault", "reset@0"], "counted from 1"),
         (["anthropic", "--port", "99999"], "99999"),
         (["anthropic", "--port", "-1"], "-1"),
-        (["anthropic", "--port", "http"], "'http'"),
-        (["anthropic", "--script", "/no/such/file"], "can't read the script /no/such/file"),
-        (["anthropic", "--script", "/"], "can't read the script /"),
+        (["anthropic", "--port", "http"], "'http' is not a valid port number"),
+        (
+            ["anthropic", "--script", "/no/such/file"],
+            "can't read the script /no/such/file: no such file or directory\n",
+        ),
+        (["anthropic", "--script", "/"], "can't read the script /: is a directory\n"),
         (["openai-chat", "--profile", "nobody"], "'nobody' is not a known profile"),
         (["anthropic", "--profile", "groq"], "anthropic has no profiles"),
         (["anthropic", "--patience", "-1"], "a number of seconds was expected"),
@@ -272,7 +277,7 @@ def test_what_can_not_be_meant_is_one_line(arguments: list[str], said: str) -> N
         (b"say Hello.\n---\nsing  La la.\n", "tune.txt, line 3: `sing` is no step"),
         (b"\n\nerror now\n", "tune.txt, line 3: an HTTP status from 400 to 599 was expected, not `now`"),
         (b"", "tune.txt: no turn is in it"),
-        (b"say \xff\xfe\n", "tune.txt"),
+        (b"say \xff\xfe\n", "tune.txt: it is not UTF-8"),
     ],
 )
 def test_a_bad_script_is_named_with_its_line(tmp_path: Path, text: bytes, said: str) -> None:
@@ -288,12 +293,18 @@ def test_a_port_that_is_taken_is_one_line() -> None:
         port = taken.getsockname()[1]
         ended = run("emulate", "anthropic", "--port", str(port))
     assert is_one_line(ended), ended
-    assert f"can't listen on 127.0.0.1:{port}" in ended.err
+    assert f"can't listen on 127.0.0.1:{port}: the address is already in use\n" in ended.err
 
 
 def test_help_names_every_api_and_every_fault() -> None:
     from segue.emulator.chaos import FAULTS
 
-    text = " ".join(run("emulate", "--help").out.decode().split())
+    lines = run("emulate", "--help", COLUMNS="80").lines
+    assert max(map(len, lines)) <= 80
+    text = " ".join(" ".join(lines).split())
+    assert text.index("NAME@2,5; see above") > text.index("A bare name strikes")
+    assert "--json Each line as a JSON value" in text
+    assert "[default: 30.0]" in text
+    assert "[default: 0]" in text
     assert all(fault in text for fault in FAULTS)
     assert set(APIS) >= {"anthropic", "openai-chat"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import segue
 from segue.cli import shell
 from segue.errors import InputError, ProjectionError, RemoteProtocolError
 from tests.cli.bodies import GOOD, long_chat
-from tests.cli.process import SEGUE, environment, is_one_line, run
+from tests.cli.process import SEGUE, environment, is_one_line, run, run_new
 
 VERSION = f"segue {metadata.version('segue')}\n".encode()
 FULL_DISK = Path("/dev/full")
@@ -66,6 +67,28 @@ def test_help_and_version_load_neither_rich_nor_the_engine(arguments):
     )
     ended = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+CHUNK = b'data: {"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}]}\n\n'
+STARTS = {
+    "demo": (0, "--json", b""),
+    "convert": (0, "--to anthropic --json", GOOD),
+    "check": (0, "--api openai-chat", GOOD),
+    "repair": (0, "--api openai-chat --json", GOOD),
+    "assemble": (0, "--api openai-chat", CHUNK),
+    "extract": (0, "--format hermes", b'<tool_call>{"name": "f", "arguments": {}}</tool_call>'),
+    "emulate": (2, "kimi --script missing.json", b""),
+    "formats": (0, "", b""),
+}
+
+
+@pytest.mark.parametrize("command", shell.COMMANDS)
+def test_a_new_process_does_what_one_with_everything_loaded_does(command):
+    """No command may lean on a module that another one imported, or that only a test did."""
+    code, arguments, given = STARTS[command]
+    ended = run_new(command, *arguments.split(), stdin=given)
+    assert ended.code == code, ended.err
+    assert ended == run(command, *arguments.split(), stdin=given)
 
 
 def test_an_unknown_command_lists_the_known_ones():
@@ -218,3 +241,50 @@ def test_what_a_terminal_cannot_show_is_spelled_out():
     ended = run("demo", PYTHONUTF8="0", PYTHONIOENCODING="ascii")
     assert ended.code == 0
     assert ended.out.isascii()
+
+
+INTERRUPTED_WHILE_LOADING = """
+import sys
+class Interrupted:
+    def find_spec(self, name, *more):
+        if name == "click":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupted())
+from segue.cli import main
+main()
+"""
+
+
+def test_an_interrupt_while_it_is_loaded_is_no_traceback():
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_WHILE_LOADING],
+        capture_output=True,
+        env=environment(),
+        timeout=60,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+@pytest.mark.parametrize("known", [False, True])
+def test_make_demo_says_where_the_command_is_unless_it_is_known(tmp_path, known):
+    stamp, command = tmp_path / "ready", tmp_path / "bin" / "segue"
+    stamp.touch()
+    command.parent.mkdir()
+    command.write_text("#!/bin/sh\necho played\n")
+    command.chmod(0o755)
+    places = [str(Path(found).parent) for tool in ("make", "sh", "awk", "cksum") if (found := shutil.which(tool))]
+    places = [place for place in dict.fromkeys(places) if not (Path(place) / "segue").exists()]
+    path = os.pathsep.join([*([str(command.parent)] if known else []), *places])
+    ended = subprocess.run(
+        ["make", "-s", "demo", f"READY={stamp}", f"MADE={stamp}", f"BIN={command.parent}"],
+        cwd=Path(__file__).parents[2],
+        env=environment(PATH=path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    told = f"segue is {command} here; pip install . puts it on your PATH.\n"
+    assert (ended.returncode, ended.stdout) == (0, "played\n" + ("" if known else told)), ended.stderr

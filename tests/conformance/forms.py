@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import re
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
 
 from segue.conformance.form import Form
+from tests.drawing import kept, sampled
 
 # Strings that match one or the other of the patterns and bounds; those that do not are damage.
 STRINGS = (
@@ -16,6 +18,7 @@ STRINGS = (
     *("amazon.nova-pro-v1:0", "arn:aws:bedrock:us-east-1:123456789012:guardrail/abc", "x y", "é", "a\n", "", "b" * 65),
     *("b" * 257, "b" * 2049, "s3://"),
 )
+_ANY = Form(kind="any")
 _DOCUMENTS: tuple[Any, ...] = ({}, {"type": "object"}, [1, {"a": None}], "t", 1, 0.5, True, None)
 _JUNK: tuple[Any, ...] = (
     None,
@@ -40,46 +43,53 @@ def _fits(form: Form, text: str) -> bool:
     return sized and (not form.pattern or re.fullmatch(form.pattern, text) is not None)
 
 
+@cache
+def _some(*names: str, least: int = 0, most: int | None = None) -> st.SearchStrategy[set[str]]:
+    return st.sets(st.sampled_from(names), min_size=least, max_size=most)
+
+
+@kept
 @st.composite
 def value_of(draw: st.DrawFn, form: Form) -> Any:
     """A value that has the form."""
     if form.null and draw(st.integers(0, 3)) == 0:
         return None
     if form.either:
-        return draw(value_of(draw(st.sampled_from(form.either))))
+        return draw(value_of(draw(sampled(form.either))))
     least, most = form.least or 0, form.most
     match form.kind:
         case "string" | "bytes":
-            return draw(st.sampled_from(form.values or [text for text in STRINGS if _fits(form, text)]))
+            return draw(sampled(form.values or [text for text in STRINGS if _fits(form, text)]))
         case "integer":
             return draw(st.integers(int(least), int(most) if most is not None else 9))
         case "number":
-            return draw(st.sampled_from([least, 1, 0.5]))
+            return draw(sampled([least, 1, 0.5]))
         case "boolean":
             return draw(st.booleans())
         case "any":
-            return copy.deepcopy(draw(st.sampled_from(_DOCUMENTS)))
+            return copy.deepcopy(draw(sampled(_DOCUMENTS)))
         case "list":
             size = draw(st.integers(int(least), int(least) + 2))
-            return [draw(value_of(form.each or Form(kind="any"))) for _ in range(size)]
+            return [draw(value_of(form.each or _ANY)) for _ in range(size)]
         case "map":
-            keys = draw(st.sets(st.sampled_from(["a", "b"]), min_size=int(least)))
-            return {key: draw(value_of(form.each or Form(kind="any"))) for key in sorted(keys)}
+            keys = draw(_some("a", "b", least=int(least)))
+            return {key: draw(value_of(form.each or _ANY)) for key in sorted(keys)}
         case "object":
             return draw(_members(form))
 
 
+@kept
 @st.composite
 def _members(draw: st.DrawFn, form: Form) -> dict[str, Any]:
     known = form.members
     if form.by:
-        choice = draw(st.sampled_from(sorted(form.choices)))
+        choice = draw(sampled(sorted(form.choices)))
         return {form.by: choice, **draw(value_of(form.choices[choice]))}
     if form.union:
-        given = [draw(st.sampled_from(sorted(known)))]
+        given = [draw(sampled(sorted(known)))]
     else:
         others = sorted(known.keys() - set(form.needs))
-        given = [*form.needs, *sorted(draw(st.sets(st.sampled_from(others), max_size=3)) if others else ())]
+        given = [*form.needs, *sorted(draw(_some(*others, most=3)) if others else ())]
     return {name: draw(value_of(known[name])) for name in given}
 
 
@@ -104,14 +114,14 @@ def damaged(draw: st.DrawFn, form: Form, names: tuple[str, ...]) -> dict[str, An
         if not places:
             break
         holder, step = places[draw(st.integers(0, len(places) - 1))]
-        junk = copy.deepcopy(draw(st.sampled_from(_JUNK)))
-        match draw(st.sampled_from(["replace", "drop", "add", "another"])):
+        junk = copy.deepcopy(draw(sampled(_JUNK)))
+        match draw(sampled(["replace", "drop", "add", "another"])):
             case "replace":
                 holder[step] = junk
             case "drop":
                 del holder[step]
             case "add" if isinstance(holder, dict):
-                holder[draw(st.sampled_from(names))] = junk
+                holder[draw(sampled(names))] = junk
             case "add":
                 holder.append(junk)
             case _:

@@ -112,16 +112,21 @@ def _camel(key: str) -> str:
     return head + "".join(word.title() for word in rest)
 
 
+@cache
+def _gemini_adapter(key: str) -> TypeAdapter[Any]:
+    return TypeAdapter(_GEMINI[key])
+
+
 def _gemini(body: Body) -> list[str]:
     """The request as a whole has no type of its own: the SDK writes each key from one."""
     found: list[str] = []
     for key, value in body.items():
-        kind = _GEMINI.get(_camel(key))
-        if kind is None:
+        name = _camel(key)
+        if name not in _GEMINI:
             found.append(f"{key}: no such key")
             continue
         try:
-            TypeAdapter(kind).validate_json(json.dumps(value))
+            _gemini_adapter(name).validate_json(json.dumps(value))
         except ValidationError as error:
             found.append(f"{key}: {str(error)[:1500]}")
     return found

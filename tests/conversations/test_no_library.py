@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import segue
+from tests.each import for_each
 from tests.properties.checks import model_of
 from tests.properties.readers import Reading
 
@@ -26,7 +27,7 @@ from .tales import SPELLINGS, Model, Result, Tale, User, reads, spell
 APIS = tuple(row.name for row in segue.formats() if row.name in SPELLINGS)
 EVERY_SOURCE = pytest.mark.parametrize("source", APIS)
 EVERY_TARGET = pytest.mark.parametrize("target", APIS)
-EVERY_PAIR = pytest.mark.parametrize(("source", "target"), tuple(product(APIS, repeat=2)))
+EVERY_PAIR = for_each("source, target", product(APIS, repeat=2), ids=" → ".join)
 
 # What an id may look like, and what the projection of a foreign one looks like. Gemini takes any, and none.
 LAWFUL = {

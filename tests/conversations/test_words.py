@@ -11,16 +11,14 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 import segue
+from tests.each import for_each
 
 from .build import Case
-from .table import CASES
+from .made import Made
 
 TARGETS = tuple(row.name for row in segue.formats() if getattr(row, "kind", "wire") != "text")
-EVERY_CASE = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-EVERY_TARGET = pytest.mark.parametrize("target", TARGETS)
+EVERY_TARGET = for_each("target", TARGETS)
 Body = dict[str, Any]
 
 
@@ -175,29 +173,27 @@ def addresses(value: Any) -> Iterator[str]:
 
 
 @EVERY_TARGET
-@EVERY_CASE
-def test_no_address_is_lost(case: Case, target: str) -> None:
+def test_no_address_is_lost(made: Made, target: str) -> None:
     """What a target can't show is named by its address."""
-    out = segue.convert(case.body, source=case.source, target=target, model=case.models.get(target))
+    out = made.to(target)
     there = "\n".join(strings(out.body))
-    said = case.body.get("messages") or case.body.get("contents") or case.body["input"]
+    said = made.case.body.get("messages") or made.case.body.get("contents") or made.case.body["input"]
     lost = sorted(address for address in addresses(said) if address not in there)
     assert not lost, f"lost: {lost}"
 
 
 @EVERY_TARGET
-@EVERY_CASE
-def test_words_keep_their_order(case: Case, target: str) -> None:
-    out = segue.convert(case.body, source=case.source, target=target, model=case.models.get(target))
+def test_words_keep_their_order(made: Made, target: str) -> None:
+    out = made.to(target)
     there = "\n".join(strings(out.body.get("messages") or out.body.get("contents") or out.body["input"]))
-    places = [there.index(word) for word in spoken(case) if word in there]
-    assert places == sorted(places), f"said in another order: {spoken(case)}"
+    said = spoken(made.case)
+    places = [there.index(word) for word in said if word in there]
+    assert places == sorted(places), f"said in another order: {said}"
 
 
 @EVERY_TARGET
-@EVERY_CASE
-def test_no_word_is_lost(case: Case, target: str) -> None:
-    out = segue.convert(case.body, source=case.source, target=target, model=case.models.get(target))
+def test_no_word_is_lost(made: Made, target: str) -> None:
+    out = made.to(target)
     there = "\n".join(strings([out.body, out.report.to_dict()]))
-    lost = sorted(word for word in words(case) if word not in there)
+    lost = sorted(word for word in words(made.case) if word not in there)
     assert not lost, f"lost: {lost}"

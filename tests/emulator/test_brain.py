@@ -229,11 +229,43 @@ def test_nothing_is_tried_again_where_no_call_may_be_made() -> None:
 def test_a_remark_after_results_begins_nothing_new() -> None:
     request = asked("Read src/x.py", READ)
     second = answered(request, answer(request), fine)
-    reminder = Text("<reminder>You have a to-do list.</reminder>")
-    beside = replace(second.messages[-1], blocks=(*second.messages[-1].blocks, reminder))
-    after = Message("human", (reminder,))
-    for messages in ((*second.messages[:-1], beside), (*second.messages, after)):
-        assert "read_file is done" in said(answer(replace(second, messages=messages)))
+    for words in (
+        "<reminder>You have a to-do list.</reminder>",
+        '<env files="2">a.py, b.py</env>\n\n<note>Go on.</note>',
+        "[Interrupted by the user]",
+        "Read src/x.py",
+    ):
+        for messages in beside_and_after(second, words):
+            assert "read_file is done" in said(answer(replace(second, messages=messages)))
+
+
+def beside_and_after(request: Request, words: str) -> list[tuple[Message, ...]]:
+    """The messages with these words right after the results: in their message, and in one of their own."""
+    *earlier, results = request.messages
+    beside = replace(results, blocks=(*results.blocks, Text(words)))
+    return [(*earlier, beside), (*request.messages, Message("human", (Text(words),)))]
+
+
+def test_a_question_after_results_begins_anew() -> None:
+    request = asked("Weather in Lisbon?", WEATHER)
+    second = answered(request, answer(request), fine)
+    for messages in beside_and_after(second, "<env>Oslo</env>and in Rome?"):
+        third = replace(second, messages=messages)
+        assert calls(answer(third)) == [("get_weather", {"city": "Rome"})]
+        told = said(answer(answered(third, answer(third), fine)))
+        assert "Rome" in told
+        assert "Lisbon" not in told
+
+
+def test_a_reminder_without_a_mark_does_not_go_on_for_ever() -> None:
+    request = asked("Weather in Lisbon?", WEATHER)
+    left = 9
+    while left and calls(turn := answer(request)):
+        left -= 1
+        request = answered(request, turn, fine)
+        told = Message("human", (Text(f"You have {left} turns left."),))
+        request = replace(request, messages=(*request.messages, told))
+    assert left >= 7
 
 
 def test_the_next_question_begins_anew() -> None:
@@ -274,7 +306,8 @@ def test_json_is_what_the_schema_says() -> None:
 def test_words_end_at_a_stop() -> None:
     whole = said(answer(asked("What is new?")))
     assert said(answer(asked("What is new?", stop=("new", "?")))) == whole[: whole.index("new")]
-    assert answer(asked("What is new?", stop=(whole[:3],))) == (End("stop"),)
+    assert answer(asked("What is new?", stop=("new", "?")))[-1] == End("stop", "new")
+    assert answer(asked("What is new?", stop=(whole[:3],))) == (End("stop", whole[:3]),)
     request = asked("Lisbon?", WEATHER, stop=("e", "o"))
     assert calls(answer(request)), "a stop in the words before calls would keep them away"
 

@@ -18,6 +18,7 @@ from botocore.credentials import Credentials
 
 import segue
 from segue import emulator
+from segue.canonical import jsontext
 from segue.emulator import Emulator
 from segue.emulator.client import Sent, post
 from segue.emulator.providers import PROVIDERS
@@ -357,13 +358,26 @@ BAD_JSON = {
     "deepseek": (400, "invalid_request_error", ""),
     "qwen": (400, "invalid_request_error", ""),
 }
+# JSON, but no object: who looks at the value says so.
+NO_OBJECT = {
+    "anthropic": (400, "invalid_request_error", "Input should be a valid dictionary"),
+    "deepseek": (400, "invalid_request_error", "Failed to deserialize the JSON body into the target type: "),
+}
 DEEP = b'{"messages": ' + b"[" * 5000 + b"]" * 5000 + b"}"
+
+
+def what_is_said_of(api: str, body: bytes) -> tuple[int, str | None, str]:
+    try:
+        jsontext.read(body)
+    except segue.InputError:
+        return BAD_JSON[api]
+    return NO_OBJECT[api] if api in NO_OBJECT else BAD_JSON[api]
 
 
 @pytest.mark.parametrize("api", APIS)
 def test_what_is_no_json_object(guarded: dict[str, Emulator], api: str) -> None:
     for body in (*UNREADABLE, DEEP):
-        assert_said(api, let_in(guarded[api], "POST", PATHS[api], body), *BAD_JSON[api])
+        assert_said(api, let_in(guarded[api], "POST", PATHS[api], body), *what_is_said_of(api, body))
     assert let_in(guarded[api], "POST", PATHS[api], LEAST[api]).status == 200
 
 
@@ -494,7 +508,7 @@ def test_a_lenient_provider_answers_and_takes_note(api: str) -> None:
             assert any(violation.severity == "reject" for violation in record.violations)
             assert record.refused is None
         for body in (b"", b"[]", DEEP):
-            assert_said(api, post(provider, body, key=None), *BAD_JSON[api])
+            assert_said(api, post(provider, body, key=None), *what_is_said_of(api, body))
         assert post(provider, LEAST[api], key=None).status == 200
         assert not provider.requests[-1].violations
 

@@ -10,11 +10,16 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from tests.drawing import sampled
+
 from .ids import MISSING, STYLES, UNIQUE, Style
 from .story import OWN, Call, Event, Picture, Reply, Result, Say, Story, System, Tool
 
 PLAIN = ("read_file", "glob", "get_weather", "Bash")
 WEIRD = ("ns.tool", "a.b", "a b", "a_b", "with two spaces", "n" * 80, f"{'n' * 79}m", "naïve/ünicode:tool", "0")
+WEIRD_NAMES, PLAIN_NAMES = (
+    st.lists(st.sampled_from(names), min_size=1, max_size=3, unique=True) for names in (WEIRD, PLAIN)
+)
 EXTRAS: tuple[dict[str, Any], ...] = (
     {},
     {},
@@ -69,17 +74,15 @@ class Teller:
         return f"w{self.words:04}q"
 
     def pick(self, *values: Any) -> Any:
-        return self.draw(st.sampled_from(values))
+        return self.draw(sampled(values))
 
     # ------------------------------------------------------------------------------------------------- the story
 
     def tell(self) -> Story:
-        self.style: Style = UNIQUE[0] if self.lawful else self.draw(st.sampled_from(STYLES))
+        self.style: Style = UNIQUE[0] if self.lawful else self.draw(sampled(STYLES))
         self.story.style = self.style.name
         weird = not self.lawful and self.chance(3)
-        self.names = self.draw(
-            st.lists(st.sampled_from(WEIRD if weird else PLAIN), min_size=1, max_size=3, unique=True)
-        )
+        self.names = self.draw(WEIRD_NAMES if weird else PLAIN_NAMES)
         # AZF-06: of reasoning nothing goes back there.
         self.story.thinking_on = self.chance(3) and self.api != "azure-foundry"
         self.custom = self.chance(2) and self.api in (None, "openai-chat", "openai-responses", "azure-foundry")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -98,3 +99,50 @@ def test_a_compression_says_how_to_get_from_one_list_to_the_other(data: st.DataO
 def test_a_compression_of_other_messages_is_refused(event: Compressed) -> None:
     with pytest.raises(InputError):
         event.applied([Message("human", ())])
+
+
+# ----------------------------------------------------------------------------------------------------------- secrets
+
+SECRET = "v3ry-s3cret"
+MCP = {"type": "mcp", "server_label": "l", "server_url": "https://x", "authorization": SECRET}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {
+            "model": "claude-sonnet-4-5",
+            "mcp_servers": [{"type": "url", "url": "https://x", "name": "n", "authorization_token": SECRET}],
+            "messages": [{"role": "user", "content": "hi"}],
+            "tools": [{"type": "mcp_toolset", "mcp_server_name": "n"}],
+        },
+        {"model": "gpt-5", "input": "hi", "tools": [{**MCP, "headers": {"X-Anything": SECRET}}]},
+        {"model": "gpt-5", "input": [{"type": "additional_tools", "role": "developer", "tools": [MCP]}]},
+        {"messages": [{"role": "user", "content": "hi"}], "extra_headers": {"Authorization": SECRET}},
+        {"messages": [{"role": "user", "content": "hi"}], "api_key": SECRET, "stop": "x"},
+        {
+            "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+            "tools": [
+                {"mcpServers": [{"streamableHttpTransport": {"url": "u", "headers": {"Authorization": SECRET}}}]}
+            ],
+        },
+    ],
+)
+def test_keys_and_authorisation_are_never_written(body: dict[str, Any]) -> None:
+    chat = Conversation.from_body(body)
+    assert SECRET in str([chat.request, chat.messages])
+    written = [dump_event(event) for event in (Opened.of(chat.request), *map(Said, chat.messages))]
+    assert SECRET.encode() not in b"".join(written)
+
+
+def test_the_names_in_a_schema_and_in_arguments_are_the_tools_own() -> None:
+    schema = {"type": "object", "properties": {"headers": {"type": "object"}, "api_key": {"type": "string"}}}
+    call = {"type": "tool_use", "id": "toolu_1", "name": "post", "input": {"headers": {"Authorization": "a"}}}
+    body = {
+        "model": "claude-sonnet-4-5",
+        "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": [call]}],
+        "tools": [{"name": "post", "input_schema": schema}],
+    }
+    chat = Conversation.from_body(body)
+    for event in (Opened.of(chat.request), *map(Said, chat.messages)):
+        assert decode_event(dump_event(event)) == event

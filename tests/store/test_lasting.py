@@ -280,7 +280,7 @@ class Lasting(RuleBasedStateMachine):
 
         self.write(change, then=back)
 
-    @precondition(lambda self: turn_keys(self.model))
+    @precondition(lambda self: bool(turn_keys(self.model)))
     @rule(which=st.integers(0, 20))
     def rewind(self, which: int) -> None:
         keys = turn_keys(self.model)
@@ -318,7 +318,7 @@ class Lasting(RuleBasedStateMachine):
         self.fresh = True
         self.compare()
 
-    @precondition(lambda self: turn_keys(self.model))
+    @precondition(lambda self: bool(turn_keys(self.model)))
     @rule(which=st.integers(0, 20))
     def fork_at_a_turn(self, which: int) -> None:
         keys = turn_keys(self.model)

@@ -62,7 +62,6 @@ class Rival:
                 env=ENVIRONMENT,
             )
         )
-        assert self.answer() == ["ready"]
 
     def tell(self, *words: object) -> None:
         assert self.process.stdin
@@ -74,12 +73,23 @@ class Rival:
         return self.process.stdout.readline().split()
 
 
+def test_many_that_make_the_same_store_at_once(engine: Engine) -> None:
+    with ExitStack() as stack:
+        rivals = [Rival(stack, engine, "shared") for _ in range(5)]
+        assert [rival.answer() for rival in rivals] == [["ready"]] * 5
+        engine.open().create(id="shared")
+        for seq, rival in enumerate(rivals):
+            rival.tell("append", 2 * seq, "hello")
+            assert rival.answer() == ["wrote", str(2 * seq + 2)]
+
+
 def test_of_two_that_write_at_once_one_wins_and_both_go_on(engine: Engine) -> None:
     store = engine.open()
     conversation = store.create()
     winners: list[str] = []
     with ExitStack() as stack:
         rivals = {name: Rival(stack, engine, conversation) for name in ("left", "right")}
+        assert [rival.answer() for rival in rivals.values()] == [["ready"]] * 2
         seq = 0
         for number in range(ROUNDS):
             for name, rival in rivals.items():
@@ -101,6 +111,7 @@ def test_of_two_that_want_the_lease_at_once_one_gets_it(engine: Engine) -> None:
     conversation = store.create()
     with ExitStack() as stack:
         rivals = {name: Rival(stack, engine, conversation) for name in ("left", "right")}
+        assert [rival.answer() for rival in rivals.values()] == [["ready"]] * 2
         for _ in range(ROUNDS):
             for name, rival in rivals.items():
                 rival.tell("acquire", name)

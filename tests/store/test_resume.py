@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import segue
-from segue.canonical.blocks import Text, ToolCall
+from segue.canonical.blocks import Text, ToolCall, responses_of
 from segue.canonical.request import Reply, Usage
 from segue.errors import ConflictError, InputError, LeaseError, StoreError
 from segue.store.conversation import StoredConversation
@@ -238,7 +238,7 @@ def test_a_conversation_that_is_let_go_can_be_taken_up_again(stores, kept) -> No
     with pytest.raises(ConflictError):
         kept.add_user("now me again")
     kept.add_user("now me again")
-    assert [m.blocks[0].text for m in kept.messages[-2:]] == ["now me", "now me again"]  # pyright: ignore[reportAttributeAccessIssue]
+    assert [m.blocks[0].text for m in kept.messages[-2:]] == ["now me", "now me again"]
 
 
 # ------------------------------------------------------------------------------------------------------------ conflict
@@ -587,10 +587,27 @@ def test_orphans_get_other_ids_whoever_writes_them(stores, kept) -> None:
         kept.add_blocks(block)
         kept.close()
         kept = StoredConversation(stores[number % 2], kept.id)
-    ids = [block.call_id for m in kept.messages for block in m.blocks if getattr(block, "call_id", None)]
+    ids = [response.call_id for message in kept.messages for response in responses_of(message)]
     orphans = [call_id for call_id in ids if call_id not in kept.chat.history.ledger]
     assert len(orphans) == len(set(orphans)) == 4
     valid(kept)
+
+
+def test_keys_stay_with_whoever_has_them_and_are_not_kept(stores) -> None:
+    server = {"type": "url", "url": "https://x.example/mcp", "name": "x", "authorization_token": "hush"}
+    said = {"role": "user", "content": "go"}
+    body = {"model": "claude-opus-4-6", "max_tokens": 9, "messages": [said], "mcp_servers": [server]}
+    kept = StoredConversation.create(stores[0], segue.Conversation.from_body(body, source="anthropic"))
+    assert b"hush" in kept.render("anthropic").data
+    kept.add_user("on")
+    kept.reload()
+    assert b"hush" in kept.render("anthropic").data
+    again = other(stores, kept).render("anthropic").data
+    assert b"x.example" in again
+    assert b"hush" not in again
+    kept.set(system="other")
+    kept.reload()
+    assert b"hush" not in kept.render("anthropic").data
 
 
 def test_a_turn_is_several_appends_the_reply_before_its_results(kept) -> None:

@@ -370,6 +370,22 @@ def test_a_lease_is_held_renewed_released_and_taken_over(engine: Engine) -> None
     store.acquire(conversation, "one", 10)
 
 
+def test_who_has_it_in_hand_is_told_without_taking_it(engine: Engine) -> None:
+    clock = Clock()
+    store = engine.open(clock=clock)
+    conversation = store.create()
+    assert store.lease(conversation) is None
+    taken = store.acquire(conversation, "somebody", 60)
+    assert store.lease(conversation) == taken
+    clock.seconds += 61
+    assert store.lease(conversation) is None
+    store.acquire(conversation, "another", 60)
+    store.release(conversation, "another")
+    assert store.lease(conversation) is None
+    with pytest.raises(StoreError):
+        store.lease("nobody's")
+
+
 def test_an_expired_lease_that_nobody_took_can_be_renewed(engine: Engine) -> None:
     clock = Clock()
     store = engine.open(clock=clock)

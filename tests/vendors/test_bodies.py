@@ -10,6 +10,7 @@ import pytest
 import segue
 from segue.conformance import judge
 from segue.wire.registry import WIRES
+from tests.each import for_each
 from tests.properties import checks
 
 from .loops import RECORDINGS, Sent, recorded
@@ -18,7 +19,7 @@ from .loops import RECORDINGS, Sent, recorded
 THREADS = ("anthropic tool runner", "anthropic streaming tool runner")
 NAMES = [name for name, recording in RECORDINGS.items() if recording.api in WIRES]
 EVERY_RECORDING = pytest.mark.parametrize("name", NAMES)
-EVERY_TARGET = pytest.mark.parametrize("target", WIRES)
+EVERY_TARGET = for_each("target", WIRES)
 
 
 def model_of(sent: Sent) -> str | None:

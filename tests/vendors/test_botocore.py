@@ -12,9 +12,9 @@ import pytest
 import segue
 from tests import converse
 from tests.conversations.build import PNG, bedrock, by_converse, thought, to_converse, tool_result, tool_use
+from tests.conversations.made import convert
 from tests.conversations.replies import bedrock_reply
 from tests.conversations.table import BY_NAME
-from tests.conversations.test_conversations import convert
 
 from . import boto
 from .server import canned

@@ -100,12 +100,13 @@ def _nodes(inner: st.SearchStrategy[Schema]) -> st.SearchStrategy[Schema]:
 
 LEAVES = st.fixed_dictionaries({"type": TYPE_NAMES}) | st.fixed_dictionaries({"$ref": REFS}) | st.booleans()
 NODES = st.recursive(LEAVES, _nodes, max_leaves=8)
+ROOTS = NODES.filter(lambda node: isinstance(node, dict))
 
 
 @st.composite
 def documents(draw: st.DrawFn) -> dict[str, Any]:
     """A whole schema of 2020-12, references included. In-place loops, which have no meaning, are left out."""
-    root: Any = draw(NODES.filter(lambda node: isinstance(node, dict)))
+    root: Any = draw(ROOTS)
     if draw(st.booleans()):
         root = {"type": "object", "properties": {"a": draw(NODES), "b": draw(NODES)}, **root}
     root = {**root, "$defs": {"one": draw(NODES), "two": {"$anchor": "anchored", **_dict(draw(NODES))}}}
@@ -138,42 +139,49 @@ def _dict(schema: Schema) -> dict[str, Any]:
     return schema if isinstance(schema, dict) else ({} if schema else {"not": {}})
 
 
+_LEAF = st.sampled_from(
+    [
+        {"type": "string"},
+        {"type": "string", "minLength": 1, "format": "uri"},
+        {"type": "integer", "minimum": 0},
+        {"type": ["number", "null"]},
+        {"enum": ["a", "b"]},
+        {"const": 1},
+        {"type": "boolean", "default": True},
+        {"$ref": "#/$defs/one"},
+        {"$ref": "#/$defs/one", "description": "One."},
+    ]
+)
+
+
+def _typed_nodes(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    closed: Any = st.sampled_from([{"additionalProperties": False}, {"additionalProperties": False}, {}])
+    object_ = st.builds(
+        lambda named, rest, needed: {"type": "object", "properties": named, "required": needed, **rest},
+        st.dictionaries(KEYS.filter(lambda key: key in ("a", "b", "c")), inner, min_size=1, max_size=3),
+        closed,
+        st.lists(st.sampled_from(["a", "b"]), max_size=1),
+    )
+    array = st.builds(lambda items: {"type": "array", "items": items, "maxItems": 2}, inner)
+    unions = st.builds(
+        lambda key, members: {key: members},
+        st.sampled_from(["anyOf", "oneOf", "allOf"]),
+        st.lists(inner, min_size=1, max_size=2),
+    )
+    return object_ | array | unions
+
+
+_PROPERTIES = st.dictionaries(
+    st.sampled_from(["a", "b", "c"]), st.recursive(_LEAF, _typed_nodes, max_leaves=6), min_size=1, max_size=3
+)
+_ONE = st.recursive(_LEAF.filter(lambda schema: "$ref" not in schema), _typed_nodes, max_leaves=3)
+
+
 @st.composite
 def typed_objects(draw: st.DrawFn) -> dict[str, Any]:
     """An object all of whose parts name their types, as strict modes want them; now and then one that is open."""
-    leaf = st.sampled_from(
-        [
-            {"type": "string"},
-            {"type": "string", "minLength": 1, "format": "uri"},
-            {"type": "integer", "minimum": 0},
-            {"type": ["number", "null"]},
-            {"enum": ["a", "b"]},
-            {"const": 1},
-            {"type": "boolean", "default": True},
-            {"$ref": "#/$defs/one"},
-            {"$ref": "#/$defs/one", "description": "One."},
-        ]
-    )
-
-    def nodes(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-        closed: Any = st.sampled_from([{"additionalProperties": False}, {"additionalProperties": False}, {}])
-        object_ = st.builds(
-            lambda named, rest, needed: {"type": "object", "properties": named, "required": needed, **rest},
-            st.dictionaries(KEYS.filter(lambda key: key in ("a", "b", "c")), inner, min_size=1, max_size=3),
-            closed,
-            st.lists(st.sampled_from(["a", "b"]), max_size=1),
-        )
-        array = st.builds(lambda items: {"type": "array", "items": items, "maxItems": 2}, inner)
-        unions = st.builds(
-            lambda key, members: {key: members},
-            st.sampled_from(["anyOf", "oneOf", "allOf"]),
-            st.lists(inner, min_size=1, max_size=2),
-        )
-        return object_ | array | unions
-
-    node = st.recursive(leaf, nodes, max_leaves=6)
-    properties = draw(st.dictionaries(st.sampled_from(["a", "b", "c"]), node, min_size=1, max_size=3))
-    one = draw(st.recursive(leaf.filter(lambda schema: "$ref" not in schema), nodes, max_leaves=3))
+    properties = draw(_PROPERTIES)
+    one = draw(_ONE)
     root = {"type": "object", "properties": properties, "additionalProperties": False, "$defs": {"one": one}}
     assume(not _loops(one))
     return {**root, "required": draw(st.lists(st.sampled_from(sorted(properties)), unique=True))}

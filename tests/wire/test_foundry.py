@@ -16,6 +16,7 @@ from segue.wire.registry import WIRES
 from tests.catalog.originals import Sample, catalogue, samples
 from tests.conversations.foundry import AGENT, MEMORY, agent, foundry, gave, name, ran
 from tests.conversations.replies import responses_reply
+from tests.each import for_each
 from tests.wire.carrying import carry_reply
 
 API = "azure-foundry"
@@ -54,7 +55,7 @@ def test_a_reply_gives_every_item_back_whole(sample: Sample):
     assert carry_reply(reply, AZURE_FOUNDRY, AZURE_FOUNDRY)[0] == reply
 
 
-@pytest.mark.parametrize("target", WIRES)
+@for_each("target", WIRES)
 @pytest.mark.parametrize("source", [API, "openai-responses"])
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_in_a_request_an_item_is_told(sample: Sample, source: str, target: str):

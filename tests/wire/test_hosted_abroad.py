@@ -13,13 +13,14 @@ from segue.conformance import apis
 from segue.wire.registry import WIRES
 from tests.conversations.build import PNG
 from tests.conversations.sdk import complaints
+from tests.each import for_each
 
 from .hosted_bodies import ALL, Ran
 
 TARGETS = tuple(row.name for row in segue.formats() if row.kind != "text" and row.name in apis())
 EVERY = pytest.mark.parametrize("ran", ALL, ids=lambda ran: f"{ran.source}-{ran.name}")
-EVERY_TARGET = pytest.mark.parametrize("target", TARGETS)
-EVERY_POLICY = pytest.mark.parametrize("policy", ["pair", "text", "drop"])
+EVERY_TARGET = for_each("target", TARGETS)
+EVERY_POLICY = for_each("policy", ["pair", "text", "drop"])
 
 
 def leaves(value: Any) -> str:
@@ -56,7 +57,7 @@ def test_goes_home_as_it_came(ran: Ran) -> None:
     assert segue.convert(ran.body, source=ran.source, target=ran.source).body == ran.body
 
 
-@pytest.mark.parametrize("policy", ["pair", "text"])
+@for_each("policy", ["pair", "text"])
 @EVERY_TARGET
 @EVERY
 def test_nothing_that_it_said_is_lost(ran: Ran, target: str, policy: str) -> None:

@@ -20,6 +20,7 @@ import segue
 from segue.models import identify
 from tests.budget import examples
 from tests.conversations.table import CASES
+from tests.each import for_each
 from tests.properties.generators import stories
 from tests.properties.spell import spell
 
@@ -34,6 +35,7 @@ MODELS = {
 }
 FIELDS = set(ChatCompletionRequest.model_fields) - {"messages"}
 EVERY_GENERATION = pytest.mark.parametrize("generation", MODELS)
+IN_EVERY_GENERATION = for_each("generation", MODELS)
 
 
 def _part(part: Body) -> Body:
@@ -79,7 +81,7 @@ def test_the_models_stand_for_their_tokenizers() -> None:
     assert {identify(name).generation for name in MODELS.values()} == set(MODELS)
 
 
-@EVERY_GENERATION
+@IN_EVERY_GENERATION
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_conversation_is_taken(case: Any, generation: int) -> None:
     out = segue.convert(case.body, source=case.source, target="mistral", model=MODELS[generation])
@@ -129,7 +131,7 @@ BROKEN: list[tuple[str, set[int], list[Body]]] = [
 ]
 
 
-@EVERY_GENERATION
+@IN_EVERY_GENERATION
 @pytest.mark.parametrize(("rule", "holds", "messages"), BROKEN, ids=[f"{row[0]}-{at}" for at, row in enumerate(BROKEN)])
 def test_what_the_validator_refuses_is_mended_at_home(
     rule: str, holds: set[int], messages: list[Body], generation: int

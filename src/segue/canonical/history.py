@@ -85,7 +85,7 @@ class History:
         self.turns = turns
         self.ledger: dict[str, Interaction] = {}
         self.journal: list[Message | None] | None = None
-        """Where every message is noted as it enters, and None whenever all was sent; if anybody wants to know."""
+        """Where each message is noted as it enters, and None for each time that all was sent, if somebody keeps it."""
         self.edits = 0
         """How often something that had been said was changed or cut."""
         self._messages: list[Message] = []

@@ -5,6 +5,19 @@ Results go to stdout, everything else to stderr. What is slow to import is impor
 
 from __future__ import annotations
 
-from segue.cli.shell import main
+import sys
+from typing import NoReturn
 
 __all__ = ["main"]
+
+_INTERRUPTED = 130
+
+
+def main() -> NoReturn:
+    """The entry point. An interrupt ends it as quietly while it is being loaded as later on."""
+    try:
+        from segue.cli import shell
+
+        shell.main()
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,9 @@ import click
 from segue.cli import options, streams
 
 if TYPE_CHECKING:
-    from segue.cli.demo_journey import Step, Totals
+    from rich.console import RenderableType
+
+    from segue.cli.demo_journey import Step
 
 
 _PACE = 0.25
@@ -32,22 +35,27 @@ def command(
     Each request goes to a strict provider on loopback, which refuses what the real one refuses; nothing leaves this
     machine. Exit code 1 if a request was refused.
     """
-    totals = _tell(naive=naive) if as_json else _show(plain=plain, naive=naive, pace=pace, svg=svg)
-    ctx.exit(1 if totals.refused else 0)
+    if svg is not None:
+        streams.check_target(str(svg))
+    journey = list(_told(naive=naive)) if as_json else list(_shown(plain=plain, naive=naive, pace=pace))
+    if svg is not None:
+        from segue.cli.recording import recorded
+
+        streams.replace_file(str(svg), recorded(_scenes(journey, naive=naive)).encode())
+    ctx.exit(1 if any(step.verdict != "accepted" for step in journey) else 0)
 
 
-def _tell(*, naive: bool) -> Totals:
+def _told(*, naive: bool) -> list[Step]:
     import msgspec
 
     from segue.cli import demo_journey
 
     journey = list(demo_journey.steps(naive=naive))
-    totals = demo_journey.total(journey)
-    streams.write(msgspec.json.encode({"steps": journey, "totals": totals}), b"\n")
-    return totals
+    streams.write(msgspec.json.encode({"steps": journey, "totals": demo_journey.total(journey)}), b"\n")
+    return journey
 
 
-def _show(*, plain: bool, naive: bool, pace: float | None, svg: Path | None) -> Totals:
+def _shown(*, plain: bool, naive: bool, pace: float | None) -> Iterator[Step]:
     """On a terminal step by step, so that it can be followed."""
     import sys
     import time
@@ -57,19 +65,19 @@ def _show(*, plain: bool, naive: bool, pace: float | None, svg: Path | None) -> 
 
     screen = Screen(plain=plain)
     pause = (_PACE if pace is None else pace) if streams.on_terminal(sys.stdout) else 0.0
-    scenes = [demo_view.opening(len(dict(demo_journey.route())), naive=naive)]
-    screen.show(scenes[0])
     journey: list[Step] = []
+    screen.show(demo_view.opening(naive=naive))
     for step in demo_journey.steps(naive=naive):
         journey.append(step)
-        scenes.append(demo_view.step_view(step))
-        screen.show(scenes[-1])
+        screen.show(demo_view.step_view(step))
         time.sleep(pause)
-    totals = demo_journey.total(journey)
-    scenes.append(demo_view.ending(journey, totals))
-    screen.show(scenes[-1])
-    if svg is not None:
-        from segue.cli.recording import recorded
+        yield step
+    screen.show(demo_view.ending(journey, naive=naive))
 
-        streams.replace_file(str(svg), recorded(scenes).encode())
-    return totals
+
+def _scenes(journey: list[Step], *, naive: bool) -> list[RenderableType]:
+    """What is shown, one thing after the other."""
+    from segue.cli import demo_view
+
+    steps = map(demo_view.step_view, journey)
+    return [demo_view.opening(naive=naive), *steps, demo_view.ending(journey, naive=naive)]

@@ -47,7 +47,8 @@ class Finding(msgspec.Struct, frozen=True):
 class Step(msgspec.Struct, frozen=True):
     """One request: what it carried, what the provider made of it, and what was done then.
 
-    `remapped` ids are spelled otherwise than where the call was made. `kept` of the `before` messages of the last
+    `rules` are those that it breaks, the one that `error` tells of first. `remapped` ids are spelled otherwise than
+    where the call was made. `kept` of the `before` messages of the last
     request to this provider stand in this one just so. A copied request that fails is `rescued` if segue's does not.
     """
 
@@ -137,14 +138,15 @@ class _Journey:
             self._chat.add_user(stop.user)
         before, self._before[api] = self._before.get(api, 0), record.messages
         broken = [v.rule for v in judged.violations if v.severity == "reject" or v.rule == "KIM-01"]
+        cancelled = sum(call.outcome == "cancelled" for call in carried.values())
         return Step(
             number=number,
             api=api,
             model=model,
             messages=record.messages,
             carried=len(carried),
-            results=len(rendered.report.emitted_results),
-            synthetic=sum(call.outcome == "cancelled" for call in carried.values()),
+            results=len(carried) - cancelled if self._naive else len(rendered.report.emitted_results),
+            synthetic=0 if self._naive else cancelled,
             remapped=0 if self._naive else remapped,
             findings=[] if self._naive else [Finding(each.kind, each.message) for each in rendered.report.findings],
             kept=0 if self._naive else min(record.kept, before),
@@ -152,7 +154,7 @@ class _Journey:
             verdict="accepted" if judged.accepted else "confused" if judged.confused else "refused",
             status=judged.status,
             error=judged.refused or (judged.text if judged.confused else ""),
-            rules=list(dict.fromkeys(broken)),
+            rules=list(dict.fromkeys([*filter(None, [judged.rule]), *broken])),
             rescued=not judged.accepted and record.accepted,
             thought=thought,
             says=record.text,

@@ -14,16 +14,20 @@ if TYPE_CHECKING:
     from segue.emulator import Emulator, Recorded
 
 
-@options.command("emulate")
+class _Port(click.IntRange):
+    name = "port number"
+
+
+@options.command("emulate", json_help="Each line as a JSON value, requests on stdout.")
 @click.argument("api", type=options.FORMAT)
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port; any free one if left out.")
+@click.option("--port", type=_Port(0, 65535), default=0, metavar="N", help="The port; any free one if left out.")
 @click.option("--script", type=click.Path(path_type=Path), metavar="FILE", help="What the model says, turn by turn.")
 @click.option("--strict/--lenient", default=True, help="Lenient: answer whatever comes, and only say what is wrong.")
 @options.profile_option
 @click.option("--key", "keys", multiple=True, metavar="K", help="The only key let in (repeatable); else any is.")
-@click.option("--fault", "faults", multiple=True, metavar="F", help="NAME, NAME=RATE or NAME@2,5; see below.")
-@click.option("--patience", default=30.0, metavar="S", help="How long slow-start and stall last, in seconds.")
-@click.option("--seed", default=0, metavar="N", help="Ids, seals and faults follow from it.")
+@click.option("--fault", "faults", multiple=True, metavar="F", help="NAME, NAME=RATE or NAME@2,5; see above.")
+@click.option("--patience", default=30.0, metavar="S", show_default=True, help="Seconds of slow-start and stall.")
+@click.option("--seed", default=0, metavar="N", show_default=True, help="Ids, seals and faults follow from it.")
 def command(
     api: str,
     *,
@@ -43,7 +47,6 @@ def command(
     that uses the declared tools. The first line on stdout says where it listens; then a line on stderr for each
     request, with --json on stdout.
 
-    \b
     Faults: rate-limit, server-error, overloaded, slow-start, stall, reset, reset-in-stream, cut-arguments,
     repeated-ids, missing-ids, double-finish, wrong-type. A bare name strikes every request, NAME=0.2 one in
     five, NAME@1,3 the first and the third.
@@ -87,7 +90,9 @@ def command(
 
 
 def _opening(emulator: Emulator) -> str:
-    return f"{emulator.api} on {emulator.url}, base URL for clients {emulator.base_url}; Ctrl-C ends it"
+    same = emulator.base_url == emulator.url
+    base = "the base URL for clients" if same else f"base URL for clients {emulator.base_url}"
+    return f"{emulator.api} on {emulator.url}, {base}; Ctrl-C ends it"
 
 
 def _opening_json(emulator: Emulator) -> bytes:

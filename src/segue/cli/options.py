@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-__all__ = ["FORMAT", "FormatName", "command", "file_argument", "model_option", "profile_option", "tool_format_option"]
+__all__ = [
+    "FORMAT",
+    "FormatName",
+    "Subcommands",
+    "command",
+    "file_argument",
+    "id_argument",
+    "model_option",
+    "profile_option",
+    "tool_format_option",
+]
 
 file_argument = click.argument("file", default="-", metavar="[FILE]")
+id_argument = click.argument("id", metavar="ID")
 model_option = click.option("--model", metavar="M", help="The model; rules follow its version.")
 profile_option = click.option(
     "--profile",
@@ -25,15 +37,45 @@ tool_format_option = click.option(
 )
 
 
-def command(name: str) -> Callable[[Callable[..., Any]], click.Command]:
-    """A command with what every command has."""
+def command(
+    name: str, *, of: click.Group | None = None, json_help: str = "The result as one JSON value."
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """A command with what every command has; `of` another, or by itself."""
 
     def make(function: Callable[..., Any]) -> click.Command:
-        function = click.option("--json", "as_json", is_flag=True, help="The result as one JSON value.")(function)
+        function = click.option("--json", "as_json", is_flag=True, help=json_help)(function)
         function = click.version_option(package_name="segue", message="segue %(version)s")(function)
-        return click.command(name)(function)
+        return (of.command if of is not None else click.command)(name)(function)
 
     return make
+
+
+class Subcommands(click.Group):
+    """Commands of a command: the first one that was made is meant where none is named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        first = args[0] if args else ""
+        if not args or (first.startswith("-") and first not in ("-h", "--help", "--version")):
+            args = [next(iter(self.commands)), *args]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.commands:
+            ctx.fail(f"no such command '{args[0]}'; known are {', '.join(self.commands)}")
+        return super().resolve_command(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Also those of the command that is meant where none is named."""
+        first = next(iter(self.commands.values()))
+        rows = [row for option in first.get_params(ctx) if (row := option.get_help_record(ctx))]
+        with formatter.section("Options"):
+            formatter.write_dl(rows)
+        self.format_commands(ctx, formatter)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
 
 
 class FormatName(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]  older clicks take none
@@ -43,7 +85,9 @@ class FormatName(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value not in (names := known()):
-            self.fail(f"unknown format '{value}'; known are {', '.join(names)}", param, ctx)
+            near = get_close_matches(str(value).lower().replace("_", "-"), names, 1)
+            hint = f" did you mean {near[0]}?" if near else ""
+            self.fail(f"unknown format '{value}';{hint} known are {', '.join(names)}", param, ctx)
         return value
 
     def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:

@@ -7,11 +7,22 @@ import shutil
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.segment import Segment, Segments
 
 from segue.cli import streams
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+
+def _without_blanks(line: list[Segment]) -> list[Segment]:
+    """The line up to its last mark: a blank in colour is one, too, in what is copied from a terminal."""
+    kept = list(line)
+    while kept and not kept[-1].text.strip():
+        kept.pop()
+    if kept:
+        kept[-1] = Segment(kept[-1].text.rstrip(), kept[-1].style)
+    return kept
 
 
 class Screen:
@@ -33,11 +44,13 @@ class Screen:
     def render(self, *things: RenderableType) -> str:
         """The text of some renderables, one below the other."""
         for thing in things:
-            self._console.print(thing)
+            lines = self._console.render_lines(thing, pad=False)
+            ended = (part for line in lines for part in (*_without_blanks(line), Segment.line()))
+            self._console.print(Segments(ended), end="")
         text = self._page.getvalue()
         self._page.seek(0)
         self._page.truncate()
-        return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+        return text
 
     def show(self, *things: RenderableType) -> None:
         """Writes them at once."""

@@ -1,6 +1,7 @@
 """`segue COMMAND`: finds the command, runs it, and turns every way it can end into an exit code.
 
-0 ok, 1 found violations or failed, 2 bad input or usage, 130 interrupted, 141 the reader of a pipe went away.
+0 ok, 1 found violations or failed, 2 bad input or usage, 75 worth retrying, 130 interrupted, 141 the reader of a pipe
+went away.
 Whatever goes wrong is one line on stderr; a traceback is shown only with `SEGUE_DEBUG`.
 """
 
@@ -20,7 +21,7 @@ from segue.cli.streams import forsake_stdout, one_line, reason, say
 
 __all__ = ["COMMANDS", "main", "root", "run"]
 
-OK, FAILED, BAD_INPUT, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 130, 141
+OK, FAILED, BAD_INPUT, RETRY, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 75, 130, 141
 
 # Command → the module in this package that holds it as `command`, in the order of `segue --help`.
 COMMANDS: Mapping[str, str] = {
@@ -31,6 +32,11 @@ COMMANDS: Mapping[str, str] = {
     "assemble": "assemble",
     "extract": "extract",
     "emulate": "emulate",
+    "log": "log",
+    "export": "export",
+    "import": "import_",
+    "compress": "compress",
+    "diag": "diag",
     "formats": "formats",
 }
 
@@ -83,7 +89,7 @@ def root() -> None:
     """One conversation with tools, carried from any model API to any other.
 
     Commands read a file or stdin and write their result to stdout, messages to stderr. Exit codes: 0 ok,
-    1 found violations or failed, 2 bad input or usage, 130 interrupted.
+    1 found violations or failed, 2 bad input or usage, 75 worth retrying, 130 interrupted.
     """
 
 
@@ -118,7 +124,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _explain(error: Exception) -> int:
     """Says what went wrong, and whose fault it was."""
-    from segue.errors import InputError, RemoteProtocolError
+    from segue.errors import InputError, RemoteProtocolError, StoreError
 
     if os.environ.get("SEGUE_DEBUG"):
         import traceback
@@ -131,6 +137,9 @@ def _explain(error: Exception) -> int:
             return BAD_INPUT
         case RemoteProtocolError():
             say(str(error))
+        case StoreError():
+            say(str(error))
+            return RETRY if error.retryable else FAILED
         case MemoryError():
             say("not enough memory for this input")
         case OSError():

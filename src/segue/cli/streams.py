@@ -21,6 +21,7 @@ __all__ = [
     "Unreadable",
     "Unwritable",
     "WrongFile",
+    "check_target",
     "coloured",
     "forsake_stdout",
     "on_terminal",
@@ -128,13 +129,16 @@ def say(message: str) -> None:
         click.echo(f"segue: {one_line(message)}", err=True)
 
 
-def replace_file(file: str, data: bytes) -> None:
-    """Writes a file beside the target and renames it; devices and pipes are written to directly."""
+def replace_file(file: str, data: bytes, *, private: bool = False) -> None:
+    """Writes a file beside the target and renames it; devices and pipes are written to directly.
+
+    A new one that is `private` can be read by its owner only.
+    """
     try:
         target = Path(os.path.realpath(file))
         found = target.stat() if target.exists() else None
         if found is None:
-            _replace(target, data, 0o666 & ~_umask())
+            _replace(target, data, 0o600 if private else 0o666 & ~_umask())
         elif stat.S_ISREG(found.st_mode):
             _replace(target, data, stat.S_IMODE(found.st_mode))
         else:
@@ -142,6 +146,21 @@ def replace_file(file: str, data: bytes) -> None:
     except (OSError, ValueError) as error:
         wrong = isinstance(error, ValueError) or error.errno in _WRONG_FILE
         raise (WrongFile if wrong else Unwritable)(f"can't write {file}: {reason(error)}") from error
+
+
+def check_target(file: str) -> None:
+    """Refuses a file that can't be written, before work is done for it."""
+    target = Path(os.path.realpath(file))
+    folder = target.parent
+    if target.is_dir():
+        number = errno.EISDIR
+    elif not folder.is_dir():
+        number = errno.ENOTDIR if folder.exists() else errno.ENOENT
+    elif not os.access(target if target.exists() and not target.is_file() else folder, os.W_OK):
+        number = errno.EACCES
+    else:
+        return
+    raise WrongFile(f"can't write {file}: {reason(OSError(number, os.strerror(number)))}")
 
 
 def _replace(target: Path, data: bytes, mode: int) -> None:

@@ -18,14 +18,14 @@ from segue import conformance
 from segue.canonical.jsontext import read_object
 from segue.canonical.request import Request
 from segue.conformance.rule import Verdict, Violation
-from segue.emulator import wording
+from segue.emulator import forms, wording
 from segue.emulator.chaos import Chaos, Fault, cut_arguments, repeated_ids
 from segue.emulator.exchange import Answer, Asked, Recorded
 from segue.emulator.memory import PromptCache
 from segue.emulator.model.script import Script, fill
 from segue.emulator.names import Names
 from segue.emulator.playing import Performance
-from segue.emulator.providers.base import Does, Provider, Scene
+from segue.emulator.providers.base import Does, Provider, Route, Scene
 from segue.emulator.seals import digest
 from segue.emulator.telling import at_once, reply_body, streamed
 from segue.emulator.turns import Say, Trouble, Turn, Wait
@@ -81,6 +81,11 @@ class App:
         self._words = wording.troubles(provider.api)
         self._render_error = (provider.wire if profile is None else profiled(profile)).render_error
 
+    @property
+    def largest(self) -> int:
+        """How many bytes of a body are looked at."""
+        return self._words.largest
+
     def answer(self, asked: Asked) -> Answer:
         """What goes back. Streams are still to be told; nothing here waits."""
         record = Recorded(len(self.requests) + 1, asked.method, asked.path)
@@ -121,15 +126,24 @@ class App:
 
     def _answer(self, asked: Asked, record: Recorded, names: Names) -> Answer:
         found = self.provider.route(asked)
+        body = self._read(asked, found)
+        if body is not None:
+            record.body, record.model = body, str(body.get(self.provider.model_key) or "")
         if found is None:
             other = self._words.wrong_method if self.provider.listens(asked.path) else None
             return self._refuse((other or self._words.no_route)(asked.method, asked.path), record)
-        route, model = found
+        if not asked.whole:
+            return self._refuse(self._words.too_large, record)
+        route, _ = found
         shut = self._shut_out(asked)
         if shut is not None:
             return self._refuse(shut, record)
+        account = self.provider.key(asked) or ""
         if route.does == "models":
             return Answer(200, msgspec.json.encode(self.provider.models()))
+        if route.does == "held":
+            held = self.provider.held(asked, account)
+            return self._refuse(held, record) if isinstance(held, ApiError) else Answer(200, msgspec.json.encode(held))
         struck = self._chaos.strikes(record.number)
         record.fault = ", ".join(sorted(struck)) or None
         if "reset" in struck:
@@ -137,16 +151,20 @@ class App:
         for fault, error in self._mishaps.items():
             if fault in struck:
                 return self._refuse(error, record, retry_after=1 if fault == "rate-limit" else None)
+        if body is None:
+            return self._refuse(forms.unread(self.provider.api, asked.body) or self._words.bad_json, record)
+        return self._judged(_Taken(asked, record, names, account, route.does, struck), body)
+
+    def _read(self, asked: Asked, found: tuple[Route, str | None] | None) -> dict[str, Any] | None:
+        """The body, with the model that the path names."""
         try:
             body = dict(read_object(asked.body)[0])
         except InputError:
-            return self._refuse(self._words.bad_json, record)
-        if route.does == "count":
+            return None
+        route, model = found or (None, None)
+        if route is not None and route.does == "count":
             body = dict(self.provider.to_count(body))
-        body = body if model is None else {**body, self.provider.model_key: model}
-        record.body, record.model = body, str(body.get(self.provider.model_key) or "")
-        account = self.provider.key(asked) or ""
-        return self._judged(_Taken(asked, record, names, account, route.does, struck), body)
+        return body if model is None else {**body, self.provider.model_key: model}
 
     # ------------------------------------------------------------------------------------------------------- refusals
 
@@ -186,6 +204,7 @@ class App:
         verdict, whole = verdict
         record.violations = verdict.violations
         if self._strict and not verdict:
+            record.rule = wording.first_told(verdict)
             return self._refuse(wording.refusal(whole, verdict, profile=self._profile), record)
         try:
             request = self.provider.wire.parse_request(whole)
@@ -200,6 +219,10 @@ class App:
         lacking = provider.missing(taken.asked, body) if self._strict else None
         if lacking is not None:
             return lacking
+        misshapen = forms.refused(api, body, taken.asked, profile=self._profile) if self._strict else None
+        if misshapen is not None:
+            taken.record.violations = _seen(body, api, self._profile)
+            return misshapen
         try:
             verdict = conformance.judge(body, api, profile=self._profile)
             whole = provider.restored(body, taken.account)
@@ -264,6 +287,14 @@ class App:
         from segue.emulator.model import brain
 
         return brain.answer(scene.request, seed=self.provider.seed)
+
+
+def _seen(body: Mapping[str, Any], api: str, profile: str | None) -> tuple[Violation, ...]:
+    """What the judge would say of a body that is refused before it gets there."""
+    try:
+        return conformance.judge(body, api, profile=profile).violations
+    except InputError:
+        return ()
 
 
 def _trouble(turn: Turn, *, first: bool) -> Trouble | None:

@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from segue.emulator.server import Emulator
+from segue.wire.registry import WIRES
 
 __all__ = ["Letter", "Sent", "letter", "post"]
 
@@ -60,7 +61,8 @@ def letter(
     key: str | None = _KEY,
     headers: Mapping[str, str] | None = None,
 ) -> Letter:
-    """The request as this API wants it. Where the path names the model, it is `model`, or what the body says."""
+    """The request as this API wants it. Where the path names the model, it is `model`, what the body says, or the
+    usual one."""
     if not isinstance(body, bytes):
         body = dict(body)
         if api in _VERBS:
@@ -71,7 +73,7 @@ def letter(
         body = msgspec.json.encode(body)
     path = _PATHS.get(api, _CHAT)
     if api in _VERBS:
-        path = path.format(model=quote(model or "any", safe=""), verb=_VERBS[api][stream])
+        path = path.format(model=quote(model or WIRES[api].default_model, safe=""), verb=_VERBS[api][stream])
     told = {"content-type": "application/json", "anthropic-version": "2023-06-01", **(headers or {})}
     if key is not None and "authorization" not in told:
         name = _KEY_HEADERS.get(api, "authorization")

@@ -15,7 +15,8 @@ __all__ = ["Answer", "Asked", "Recorded"]
 
 @dataclass(frozen=True)
 class Asked:
-    """Names of headers are in lower case. `path` has its escapes undone."""
+    """Names of headers are in lower case. `path` has its escapes undone. A body that is not `whole` was too large to
+    be kept."""
 
     method: str
     path: str
@@ -24,6 +25,7 @@ class Asked:
     body: bytes
     raw_path: str = ""
     raw_query: str = ""
+    whole: bool = True
 
 
 @dataclass
@@ -45,7 +47,7 @@ class Answer:
 
 
 class Recorded(Struct):
-    """One request, in the order of arrival. Keys and other headers are not kept.
+    """One request, in the order of arrival. Keys and other headers are not kept; the body is, wherever it is JSON.
 
     `refused` is the provider's error text, `violations` all that the judge found, the harmless included. `confused`
     marks an answer of status 200 that garbled its calls (KIM-01); `kept` says how many of the messages stood in an
@@ -69,6 +71,8 @@ class Recorded(Struct):
     fault: str | None = None
     kind: str | None = None
     """What the provider calls the error."""
+    rule: str | None = None
+    """The rule that the error tells of, where it is one of those that the judge knows."""
 
     @property
     def accepted(self) -> bool:

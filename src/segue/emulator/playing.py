@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from segue.canonical.blocks import Block, Text, Thinking, ToolCall
 from segue.canonical.ids import canonical_tool_id
-from segue.canonical.request import Finish, Reply, Usage
+from segue.canonical.request import Reply, Usage
 from segue.emulator.memory import tokens_of
 from segue.emulator.providers.base import Provider, Scene
 from segue.emulator.turns import Call, Cut, End, Say, Step, Think, Trouble, Turn, Wait
@@ -67,9 +67,17 @@ class Performance:
             if isinstance(step, Trouble | Cut):
                 break
         reply_id = provider.reply_id(scene.names)
-        usage, finish = self._usage(blocks), self._finish(blocks)
+        usage, end = self._usage(blocks), self._end(blocks)
         # There is no clock: replies are a second apart.
-        plain = Reply(tuple(blocks), finish, usage, reply_id, scene.model, created=_FIRST + number)
+        plain = Reply(
+            tuple(blocks),
+            end.finish,
+            usage,
+            reply_id,
+            scene.model,
+            stop_sequence=end.sequence,
+            created=_FIRST + number,
+        )
         self.reply = provider.dressed(self.scene, plain)
         """All of it at once."""
 
@@ -97,7 +105,7 @@ class Performance:
             index += count
         if not self.breaks_off:
             yield UsageTold(reply.usage or Usage())
-            yield Finished(reply.finish)
+            yield Finished(reply.finish, stop_sequence=reply.stop_sequence)
 
     def _block(self, place: int, *, ends: bool) -> Iterator[Event]:
         for event in _in_pieces(events_of_block(place, self.reply.blocks[place])):
@@ -106,11 +114,11 @@ class Performance:
             elif ends or not isinstance(event, BlockEnd):
                 yield event
 
-    def _finish(self, blocks: Sequence[Block]) -> Finish:
+    def _end(self, blocks: Sequence[Block]) -> End:
         for step in self.turn:
             if isinstance(step, End):
-                return step.finish
-        return "tool_calls" if any(isinstance(block, ToolCall) for block in blocks) else "stop"
+                return step
+        return End("tool_calls" if any(isinstance(block, ToolCall) for block in blocks) else "stop")
 
     def _usage(self, blocks: Sequence[Block]) -> Usage:
         thought = sum(map(tokens_of, self.thought))

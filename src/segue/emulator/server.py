@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import math
 import socket
@@ -25,7 +26,7 @@ from segue.emulator.chaos import Chaos
 from segue.emulator.exchange import Answer, Asked, Recorded
 from segue.emulator.model.script import Script
 from segue.emulator.providers import PROVIDERS
-from segue.errors import InputError, checked_profile
+from segue.errors import InputError, checked_profile, text_argument
 from segue.wire.profiles import PROFILES
 
 __all__ = ["Emulator", "start"]
@@ -64,7 +65,8 @@ class Emulator:
         try:
             self._socket = socket.create_server((host, port), backlog=_WAITING)
         except OSError as error:
-            raise InputError(f"can't listen on {host}:{port}: {error.strerror or error}", path="port") from None
+            why = "the address is already in use" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
+            raise InputError(f"can't listen on {host}:{port}: {why[:1].lower()}{why[1:]}", path="port") from None
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://{host}:{self.port}"
         self._config = uvicorn.Config(
@@ -108,7 +110,12 @@ class Emulator:
             if threading.current_thread() is not self._thread:
                 self._thread.join()
 
+    def __repr__(self) -> str:
+        return f"<Emulator {self.api} on {self.url}{'' if self._stop else ', stopped'}>"
+
     def __enter__(self) -> Emulator:
+        if self._stop is None:
+            raise InputError("this provider was stopped; start another one")
         return self
 
     def __exit__(
@@ -150,15 +157,20 @@ class Emulator:
     # ------------------------------------------------------------------------------------------------------------ ASGI
 
     async def _serve(self, scope: Mapping[str, Any], receive: Callable[[], Any], send: Callable[[Any], Any]) -> None:
-        body = b""
+        pieces: list[bytes] = []
+        size = 0
         while True:
             event = await receive()
             if event["type"] != "http.request":
                 return
-            body += event.get("body", b"")
+            # A body that is too large is read to its end all the same, or its sender would never hear of it.
+            size += len(event.get("body", b""))
+            if size <= self._app.largest:
+                pieces.append(event.get("body", b""))
             if not event.get("more_body"):
                 break
-        answer = self._app.answer(_asked(scope, body))
+        whole = size <= self._app.largest
+        answer = self._app.answer(_asked(scope, b"".join(pieces) if whole else b"", whole=whole))
         if answer.delay:
             await asyncio.sleep(answer.delay)
         if answer.status:
@@ -201,18 +213,27 @@ def _transport(connection: Any) -> Any:
     return connection.transport
 
 
-def _asked(scope: Mapping[str, Any], body: bytes) -> Asked:
+def _asked(scope: Mapping[str, Any], body: bytes, *, whole: bool) -> Asked:
     raw_path: bytes = scope.get("raw_path") or scope["path"].encode()
     query: bytes = scope["query_string"]
     return Asked(
         method=scope["method"],
         path=unquote(raw_path.decode("latin-1")),
         query=dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True)),
-        headers={name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]},
+        headers={name.decode("latin-1").lower(): _header(value) for name, value in scope["headers"]},
         body=body,
         raw_path=raw_path.decode("latin-1"),
         raw_query=query.decode("latin-1"),
+        whole=whole,
     )
+
+
+def _header(value: bytes) -> str:
+    """Clients write what is not ASCII in one of two ways."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
 
 
 def start(
@@ -223,7 +244,7 @@ def start(
     script: str | Path | Script | None = None,
     strict: bool = True,
     profile: str | None = None,
-    keys: Iterable[str] = (),
+    keys: str | Iterable[str] = (),
     faults: Iterable[str] | Mapping[str, float] = (),
     seed: int = 0,
     patience: float = 30.0,
@@ -233,27 +254,39 @@ def start(
 
     `port` 0 takes any that is free. `script` is the text of one, or the path of a file; without it the built-in model
     answers, and it goes on where a script ends. With `strict` off every body is answered and what is wrong with it
-    only recorded. `keys` are the only ones let in; without any, every key is. `faults` are told in `chaos.Chaos`, and
-    last `patience` seconds where all they do is to make one wait. `told` is called for each request.
+    only recorded. `keys` are the only ones let in (on Bedrock a bearer token, or `access key:secret`); without any,
+    every key is. `faults` are told in `chaos.Chaos`, and last `patience` seconds where all they do is to make one
+    wait. `told` is called for each request.
     """
     if api not in PROVIDERS:
         raise InputError(f"{api!r} is not a known API; known are {', '.join(PROVIDERS)}", path="api")
     checked_profile(profile, api, PROFILES, on="openai-chat")
     if port not in range(_LAST_PORT + 1):
         raise InputError(f"a number from 0 to {_LAST_PORT} was expected, not {port!r}", path="port")
-    if math.isnan(patience) or patience < 0:
-        raise InputError(f"a number of seconds was expected, not {patience}", path="patience")
+    if not _is_seconds(patience):
+        raise InputError(f"a number of seconds was expected, not {patience!r}", path="patience")
     app = App(
         PROVIDERS[api](seed),
         profile=profile,
         strict=strict,
-        keys=frozenset(keys),
+        keys=_keys(keys),
         script=_script(script),
         chaos=Chaos(faults, seed),
         patience=patience,
         told=told,
     )
     return Emulator(app, port, host=host)
+
+
+def _is_seconds(given: object) -> bool:
+    return isinstance(given, int | float) and not math.isnan(given) and given >= 0
+
+
+def _keys(given: str | Iterable[str]) -> frozenset[str]:
+    keys = frozenset([given] if isinstance(given, str) else given)
+    for key in keys:
+        text_argument(key, "keys")
+    return keys
 
 
 def _script(given: str | Path | Script | None) -> Script | None:
@@ -263,5 +296,17 @@ def _script(given: str | Path | Script | None) -> Script | None:
         try:
             return Script.parse(given.read_text("utf-8"), str(given))
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"can't read the script {given}: {error}", path="script") from None
-    return Script.parse(given)
+            why = error.strerror or str(error) if isinstance(error, OSError) else "it is not UTF-8"
+            why = why[:1].lower() + why[1:]
+            raise InputError(f"can't read the script {given}: {why}", path="script") from None
+    try:
+        return Script.parse(given)
+    except InputError as error:
+        if not _names_a_file(given):
+            raise
+        raise InputError(f"{error.message}; if it is the name of a file, give Path({given!r})", path="script") from None
+
+
+def _names_a_file(text: object) -> bool:
+    """Whether it is one word with a dot or a slash in it, as no script is."""
+    return isinstance(text, str) and len(text.split()) == 1 and any(mark in text for mark in "./\\")

@@ -56,9 +56,10 @@ class Cut(Struct, frozen=True, tag="cut"):
 
 
 class End(Struct, frozen=True, tag="end"):
-    """Why the reply ends, where it is not what follows from the steps."""
+    """Why the reply ends, where it is not what follows from the steps; and the stop sequence that it ended at."""
 
     finish: Finish
+    sequence: str | None = None
 
 
 Step: TypeAlias = Say | Think | Call | Wait | Trouble | Cut | End

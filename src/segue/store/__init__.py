@@ -8,7 +8,7 @@ from pathlib import Path
 from segue.errors import InputError
 from segue.store.base import HistoryStore
 
-__all__ = ["default", "open_store"]
+__all__ = ["default", "default_place", "open_store"]
 
 _SERVERS = ("postgresql://", "postgres://")
 

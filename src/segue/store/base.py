@@ -147,6 +147,10 @@ class HistoryStore(ABC):
         """Lets it go. What this owner does not have stays as it is."""
 
     @abstractmethod
+    def lease(self, conversation: str) -> Lease | None:
+        """Who has the conversation in hand now, if anybody."""
+
+    @abstractmethod
     def close(self) -> None:
         """Ends the use of the store. Closing twice is no error."""
 

@@ -20,6 +20,7 @@ from segue.canonical.jsontext import write
 from segue.canonical.learning import learnt
 from segue.canonical.request import Options, Reply, Request, Tool, Usage
 from segue.errors import InputError
+from segue.store.secrets import without_secrets
 
 __all__ = [
     "Broke",
@@ -257,10 +258,11 @@ def kind_of(event: Event) -> str:
 
 
 def dump_event(event: Event) -> bytes:
-    """The event as JSON."""
-    fields = event.fields if isinstance(event, Unknown) else dumped(event)
+    """The event as JSON, without keys and authorisation."""
+    kind = kind_of(event)
+    fields = event.fields if isinstance(event, Unknown) else without_secrets(kind, dumped(event))
     try:
-        return write({**fields, "type": kind_of(event)})
+        return write({**fields, "type": kind})
     except (UnicodeEncodeError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InputError(f"this can't be written as JSON: {error}", path=kind_of(event)) from None
 

@@ -101,10 +101,9 @@ class PostgresStore(SqlStore):
             *(fork, number, seq),
         )
 
-    def _forget(self, session: Session, number: int) -> None:
+    def _forget(self, session: Session, numbers: Sequence[int]) -> None:
         session.run(
-            "DELETE FROM @search s USING @events e WHERE s.event = e.id AND e.conversation = ?",
-            number,
+            "DELETE FROM @search s USING @events e WHERE s.event = e.id AND e.conversation = ANY(?)", list(numbers)
         )
 
     def _matches(self, session: Session, query: Query, limit: int) -> list[int]:

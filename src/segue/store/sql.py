@@ -67,8 +67,8 @@ class SqlStore(HistoryStore):
         """Copies the events up to `seq` and their words to another conversation."""
 
     @abstractmethod
-    def _forget(self, session: Session, number: int) -> None:
-        """Takes the words of a conversation out of the index."""
+    def _forget(self, session: Session, numbers: Sequence[int]) -> None:
+        """Takes the words of conversations out of the index."""
 
     @abstractmethod
     def _matches(self, session: Session, query: Query, limit: int) -> list[int]:
@@ -193,9 +193,9 @@ class SqlStore(HistoryStore):
     def delete(self, *conversations: str) -> None:
         with self._writing() as session:
             # In one order for all, so that two who delete the same do not wait for each other.
-            for conversation in sorted(set(conversations)):
-                number, _ = self._locked(session, conversation)
-                self._forget(session, number)
+            numbers = [self._locked(session, conversation)[0] for conversation in sorted(set(conversations))]
+            self._forget(session, numbers)
+            for number in numbers:
                 session.run("DELETE FROM @leases WHERE conversation = ?", number)
                 session.run("DELETE FROM @events WHERE conversation = ?", number)
                 session.run("DELETE FROM @conversations WHERE number = ?", number)
@@ -325,6 +325,12 @@ class SqlStore(HistoryStore):
         with self._writing() as session:
             number, _ = self._locked(session, conversation)
             session.run("DELETE FROM @leases WHERE conversation = ? AND owner = ?", number, owner)
+
+    def lease(self, conversation: str) -> Lease | None:
+        with self._reading() as session:
+            number, summary = self._row(session, conversation)
+            rows = session.run("SELECT owner, since, expires FROM @leases WHERE conversation = ?", number)
+            return Lease(summary.id, *rows[0]) if rows and rows[0][2] > self._now(session) else None
 
     # ---------------------------------------------------------------------------------------------------------- rows
 

@@ -1,7 +1,7 @@
 """The built-in model. It uses the tools that it was given, and then says what came back.
 
 Everything follows from the request and the seed. A tool loop always comes to its end: after results there are words,
-but for one more try of what failed, unless `tool_choice` demands a call each time.
+but for one more try of what failed, unless a new question stands there or `tool_choice` demands a call each time.
 """
 
 from __future__ import annotations
@@ -155,9 +155,11 @@ def _bounded(steps: list[Step], options: Options) -> Turn:
     kept: list[Step] = []
     for step in steps:
         if isinstance(step, Say):
-            places = [step.text.index(stop) for stop in options.stop or () if stop and stop in step.text]
-            if places:
-                kept += [Say(step.text[: min(places)]) if min(places) else End("stop")]
+            found = [stop for stop in options.stop or () if stop and stop in step.text]
+            if found:
+                first = min(found, key=step.text.index)
+                said = step.text[: step.text.index(first)]
+                kept += [*([Say(said)] if said else []), End("stop", first)]
                 break
         kept.append(step)
     if options.max_tokens is None or _length(kept) <= options.max_tokens * _CHARACTERS:

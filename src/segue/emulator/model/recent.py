@@ -25,7 +25,9 @@ from segue.canonical.jsontext import write_text
 
 __all__ = ["Exchange", "exchange_of", "failed", "result_text"]
 
-_REMARK = re.compile(r"<([A-Za-z][\w-]*)>.*?</\1>", re.DOTALL)
+_TAGGED = re.compile(r"<([A-Za-z][\w-]*)(?:\s[^<>]*)?>.*?</\1>", re.DOTALL)
+_BRACKETED = re.compile(r"^\s*\[[^\[\]]*\]\s*$", re.MULTILINE)
+_NUMBERS = re.compile(r"\d+")
 _WRAPPERS = frozenset({"content", "error", "output", "result", "text"})
 _LOOKS_FAILED = re.compile(r'\s*(?:\[?error\b|\{"error"\s*:)', re.IGNORECASE)
 
@@ -48,20 +50,21 @@ class Exchange(Struct, frozen=True):
 def exchange_of(messages: Sequence[Message]) -> Exchange:
     """The exchange that these messages end in.
 
-    Words that stand right after results are a remark on them and begin nothing new: many clients put a reminder there
+    Words right after results are a question like any other, unless they are a client's reminder: many put one there
     each time, and whoever took that for a question would call tools for ever.
     """
     words = ""
     start = 0
     after_results = False
+    heard = _Heard()
     for index, message in enumerate(messages):
         if message.speaker == "system":
             continue
-        answers = any(not response.hosted for response in responses_of(message))
+        after_results = after_results or any(not response.hosted for response in responses_of(message))
         said = _words_of(message) if message.speaker in ("human", "tool") else ""
-        if said and not answers and not after_results:
-            words, start = said, index
-        after_results = answers or (after_results and message.speaker != "ai")
+        if said and (heard.anew(said) if after_results else heard.said(said)):
+            words, start = said, index + 1
+        after_results = after_results and message.speaker != "ai"
     since = messages[start:]
     return Exchange(
         words,
@@ -70,10 +73,30 @@ def exchange_of(messages: Sequence[Message]) -> Exchange:
     )
 
 
+class _Heard:
+    """What was said before, and what of it right after results."""
+
+    def __init__(self) -> None:
+        self._words: set[str] = set()
+        self._after_results: set[str] = set()
+
+    def said(self, words: str) -> bool:
+        self._words.add(words)
+        return True
+
+    def anew(self, words: str) -> bool:
+        """Whether words after results are no reminder: those stand in tags or brackets, or come again and again, be it
+        with another number in them."""
+        shape = _NUMBERS.sub("0", words)
+        known = words in self._words or shape in self._after_results
+        self._after_results.add(shape)
+        return not known and bool(_BRACKETED.sub("", _TAGGED.sub("", words)).strip())
+
+
 def _words_of(message: Message) -> str:
     """The human's words, less what a client put around them in tags, where anything is left then."""
     text = one_text(block.text for block in message.blocks if isinstance(block, Text)).strip()
-    return _REMARK.sub(" ", text).strip() or text
+    return _TAGGED.sub(" ", text).strip() or text
 
 
 def _is_told(result: ToolResponse) -> bool:

@@ -22,7 +22,7 @@ from segue.wire.registry import WIRES
 __all__ = ["Body", "Does", "Provider", "Reframed", "Route", "Scene", "bearer", "calls_before", "post", "reject"]
 
 Body = Mapping[str, Any]
-Does = Literal["answer", "stream", "count", "models"]
+Does = Literal["answer", "stream", "count", "models", "held"]
 
 
 @dataclass(frozen=True)
@@ -213,6 +213,10 @@ class Provider:
 
     def counted(self, tokens: int) -> dict[str, Any]:
         return {"input_tokens": tokens}
+
+    def held(self, asked: Asked, account: str) -> ApiError | dict[str, Any]:
+        """What the provider holds for this account under the path."""
+        raise NotImplementedError
 
     def models(self) -> dict[str, Any]:
         row = {"id": self.wire.default_model, "object": "model", "created": 0, "owned_by": self.wire.provider}

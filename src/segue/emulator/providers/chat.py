@@ -22,6 +22,10 @@ def _models(pattern: str) -> Route:
     return Route(re.compile(pattern), "models", "GET")
 
 
+# Whichever of the two a client takes for the base URL.
+_AT_V1 = (post("(?:/v1)?/chat/completions"), _models("(?:/v1)?/models"))
+
+
 class _Chat(Provider):
     def opened(self, reply: Reply) -> Opened:
         """Under its own id: this is the API that made it."""
@@ -42,7 +46,7 @@ class _Chat(Provider):
 class OpenAIChat(_Chat):
     api = "openai-chat"
     variable = "OPENAI_API_KEY"
-    routes = (post("(?:/v1)?/chat/completions"), _models("/v1/models"))
+    routes = _AT_V1
 
     def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
         if name == "model":
@@ -64,7 +68,7 @@ class Mistral(_Chat):
     api = "mistral"
     base = ""
     variable = "MISTRAL_API_KEY"
-    routes = (post("/v1/chat/completions"), _models("/v1/models"))
+    routes = _AT_V1
 
     def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
         finding = {"type": "missing", "loc": ["body", name], "msg": "Field required", "input": dict(body)}
@@ -92,7 +96,7 @@ class Kimi(_Chat):
     api = "kimi"
     always_thinks = True
     variable = "MOONSHOT_API_KEY"
-    routes = (post("/v1/chat/completions"), _models("/v1/models"))
+    routes = _AT_V1
 
     def lacks(self, name: str, asked: Asked, body: Body) -> ApiError:
         return ApiError(400, f"Invalid request: {name} is required")
@@ -132,7 +136,10 @@ class Qwen(_Chat):
     api = "qwen"
     base = "/compatible-mode/v1"
     variable = "DASHSCOPE_API_KEY"
-    routes = (post("/compatible-mode/v1/chat/completions"), post("/v1/chat/completions"))
+    routes = (
+        post("(?:/compatible-mode)?(?:/v1)?/chat/completions"),
+        _models("(?:/compatible-mode)?(?:/v1)?/models"),
+    )
 
     def reply_id(self, names: Names) -> str:
         return f"chatcmpl-{names.uuid('reply')}"

@@ -6,7 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from segue.canonical.blocks import Origin, Thinking
+import msgspec
+
+from segue.canonical.blocks import Block, Native, Origin, Thinking, ToolCall
+from segue.canonical.request import Reply
 from segue.conformance.rule import Violation
 from segue.emulator.exchange import Asked
 from segue.emulator.json import object_or_none, objects, text_or_none
@@ -14,6 +17,7 @@ from segue.emulator.names import LOWER, Names
 from segue.emulator.providers.base import Body, Provider, Reframed, Route, Scene, bearer, post, reject
 from segue.wire.base import ApiError
 from segue.wire.framing import Frames
+from segue.wire.gemini.traits import traits_of
 
 __all__ = ["Gemini"]
 
@@ -62,7 +66,7 @@ class Gemini(Provider):
         return names.of("reply", 0, 22)
 
     def call_ids(self, scene: Scene, index: int, tool: str) -> tuple[str | None, str | None]:
-        return (scene.names.of("call", index, 8, LOWER) if scene.known.at_least(3) else None), None
+        return (scene.names.of("call", index, 8, LOWER) if traits_of(scene.known).ids else None), None
 
     def thinks(self, scene: Scene) -> bool:
         config = object_or_none(scene.body.get("generationConfig", scene.body.get("generation_config"))) or {}
@@ -71,10 +75,14 @@ class Gemini(Provider):
 
     def signs(self, scene: Scene, index: int) -> Thinking | None:
         """GEM-15: the first call of a step bears the signature, its siblings none."""
-        if index or not scene.known.at_least(3):
+        if index or not traits_of(scene.known).signed_calls:
             return None
         origin = Origin(self.wire.provider, scene.model, identity="absent")
         return Thinking(signature=self.seal(scene, index, ""), origin=origin)
+
+    def dressed(self, scene: Scene, reply: Reply) -> Reply:
+        """GEM-11: a call that this model gives no id goes out without one."""
+        return msgspec.structs.replace(reply, blocks=tuple(map(_bare, reply.blocks)))
 
     def headers(self, names: Names, kind: str | None) -> dict[str, str]:
         return {"server-timing": "gfet4t7; dur=1"}
@@ -99,6 +107,13 @@ class Gemini(Provider):
         name = self.wire.default_model
         methods = ["generateContent", "countTokens"]
         return {"models": [{"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods}]}
+
+
+def _bare(block: Block) -> Block:
+    if not isinstance(block, ToolCall) or block.raw_id is not None:
+        return block
+    native = Native(Gemini.api, {"functionCall": {"name": block.name}}, intact=False)
+    return msgspec.structs.replace(block, native=native)
 
 
 def _field(line: str) -> dict[str, str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -49,6 +49,21 @@ _REPEATED: JsonObject = {
 }
 _EMPTY: JsonObject = {"summary": [], "content": [], "arguments": "", "input": "", "status": "in_progress"}
 _TURN_MAKERS = ("function_call", "custom_tool_call", "message")
+_ONE = "/[^/]+"
+_PAGE = 20
+
+
+def _at(path: str) -> tuple[Route, ...]:
+    """The routes of responses that are made and kept under this path."""
+    held = ((_ONE, "GET"), (_ONE, "DELETE"), (f"{_ONE}/input_items", "GET"))
+    return post(path), *(Route(re.compile(path + rest), "held", method) for rest, method in held)
+
+
+class _Held(NamedTuple):
+    """A response that is kept, and all that its model had read."""
+
+    read: list[Any]
+    response: JsonObject
 
 
 class OpenAIResponses(Provider):
@@ -57,12 +72,12 @@ class OpenAIResponses(Provider):
     api = "openai-responses"
     variable = "OPENAI_API_KEY"
     needs = ("model",)
-    routes = (post("(?:/v1)?/responses"), Route(re.compile("/v1/models"), "models", "GET"))
+    routes = (*_at("(?:/v1)?/responses"), Route(re.compile("(?:/v1)?/models"), "models", "GET"))
     sealing = ("gAAAAABp", "url")
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self._said: dict[tuple[str, str], list[Any]] = {}
+        self._held: dict[tuple[str, str], _Held] = {}
         self._items: dict[tuple[str, str], Any] = {}
         self._reasons: dict[tuple[str, str], str] = {}
 
@@ -81,10 +96,10 @@ class OpenAIResponses(Provider):
         before = text_or_none(body.get("previous_response_id"))
         earlier: list[Any] = []
         if before is not None:
-            known = self._said.get((account, before))
+            known = self._held.get((account, before))
             if known is None:
                 return reject(NOT_FOUND, "previous_response_id", before)
-            earlier = known
+            earlier = [*known.read, *objects(known.response.get("output"))]
         given = self.entries(body)
         items = [self._looked_up(item, account) for item in given]
         if before is None and items == given:
@@ -118,6 +133,32 @@ class OpenAIResponses(Provider):
                 if wanted is not None and wanted not in present:
                     rule = "OAI-RESP-09" if item.get("type") == "message" else "OAI-RESP-08"
                     yield reject(rule, path, f"made with '{wanted}'")
+
+    def held(self, asked: Asked, account: str) -> ApiError | JsonObject:
+        """A response that was stored, what it had read, or that it is gone from now on."""
+        response_id, _, items = asked.path.partition("/responses/")[2].partition("/")
+        kept = self._held.get((account, response_id))
+        if kept is None:
+            return ApiError(404, f"Response with id '{response_id}' not found.")
+        if items:
+            return _page([self._listed(item, response_id, at) for at, item in enumerate(kept.read)], asked.query)
+        if asked.method == "DELETE":
+            del self._held[account, response_id]
+            for item in objects(kept.response.get("output")):
+                self._items.pop((account, str(item.get("id"))), None)
+            return {"id": response_id, "object": "response", "deleted": True}
+        return kept.response
+
+    def _listed(self, item: Any, response_id: str, at: int) -> JsonObject:
+        """An item of the input as it is listed: with an id and a type, words as a list."""
+        given = object_or_none(item) or {}
+        content = given.get("content")
+        if isinstance(content, str):
+            kind = "output_text" if given.get("role") == "assistant" else "input_text"
+            given = {**given, "content": [{"type": kind, "text": content}]}
+        told = {"type": "message", "status": "completed", **given} if "role" in given else given
+        prefix = {"message": "msg", "function_call": "fc", "reasoning": "rs"}.get(str(told.get("type")), "item")
+        return {"id": self.item_id(Names(self.seed, response_id), prefix, at), **told}
 
     # ------------------------------------------------------------------------------------------------------- going out
 
@@ -215,10 +256,21 @@ class OpenAIResponses(Provider):
         if scene.body.get("store") is False:
             return
         self._items.update({(scene.account, str(item.get("id"))): item for item in output})
-        self._said[scene.account, str(reply.get("id"))] = [*self.entries(scene.body), *output]
+        self._held[scene.account, str(reply.get("id"))] = _Held(self.entries(scene.body), reply)
 
     def headers(self, names: Names, kind: str | None) -> dict[str, str]:
         return {"x-request-id": f"req_{names.of('request', 0, 32, HEX)}", "openai-version": "2020-10-01"}
+
+
+def _page(items: list[JsonObject], query: Mapping[str, str]) -> JsonObject:
+    """A page of a list, the newest first unless the other way is asked for."""
+    items = items if query.get("order") == "asc" else items[::-1]
+    ids = [item["id"] for item in items]
+    begins = ids.index(query["after"]) + 1 if query.get("after") in ids else 0
+    most = int(query["limit"]) if query.get("limit", "").isdecimal() else _PAGE
+    page = items[begins : begins + most]
+    ends = {"first_id": page[0]["id"], "last_id": page[-1]["id"]} if page else {"first_id": None, "last_id": None}
+    return {"object": "list", "data": page, **ends, "has_more": begins + most < len(items)}
 
 
 def _cut(block: Block) -> Block:
@@ -234,8 +286,8 @@ class AzureFoundry(OpenAIResponses):
     needs = ()
     variable = "AZURE_AI_API_KEY"
     routes = (
-        post("(?:/api/projects/[^/]+)?/openai(?:/v1)?/responses"),
-        post("(?:/api/projects/[^/]+)?(?:/agents/[^/]+)?(?:/v1)?/responses"),
+        *_at("(?:/api/projects/[^/]+)?/openai(?:/v1)?/responses"),
+        *_at("(?:/api/projects/[^/]+)?(?:/agents/[^/]+)?(?:/v1)?/responses"),
     )
 
     def key(self, asked: Asked) -> str | None:

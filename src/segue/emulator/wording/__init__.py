@@ -10,7 +10,7 @@ from segue.conformance.rule import Verdict
 from segue.emulator.wording.fault import Fault, Troubles, Words
 from segue.wire.base import ApiError
 
-__all__ = ["refusal", "troubles"]
+__all__ = ["first_told", "refusal", "troubles"]
 
 
 def _words(api: str) -> Words:
@@ -22,6 +22,13 @@ def troubles(api: str) -> Troubles:
     return _words(api).troubles
 
 
+def first_told(verdict: Verdict) -> str:
+    """The broken rule that the provider looks at first."""
+    order = {number: place for place, number in enumerate(_words(verdict.api).first)}
+    broken = (violation.rule for violation in verdict.violations if violation.severity == "reject")
+    return min(broken, key=lambda rule: order.get(rule, len(order)))
+
+
 def refusal(body: Mapping[str, Any], verdict: Verdict, *, profile: str | None = None) -> ApiError:
     """The provider's error for a body that breaks its rules: of the rule that it looks at first."""
     words = _words(verdict.api)
@@ -30,9 +37,8 @@ def refusal(body: Mapping[str, Any], verdict: Verdict, *, profile: str | None = 
         from segue.emulator.wording.profiles import PROFILES
 
         rules = {**rules, **PROFILES.get(profile, {})}
-    broken = [violation for violation in verdict.violations if violation.severity == "reject"]
-    order = {number: place for place, number in enumerate(words.first)}
-    first = min(broken, key=lambda violation: order.get(violation.rule, len(order)))
-    fault = Fault(body, tuple(violation for violation in broken if violation.rule == first.rule))
-    word = rules.get(first.rule)
+    rule = first_told(verdict)
+    broken = (one for one in verdict.violations if one.severity == "reject" and one.rule == rule)
+    fault = Fault(body, tuple(broken))
+    word = rules.get(rule)
     return ApiError(400, fault.message) if word is None else word(fault)

@@ -243,6 +243,8 @@ WORDS = Words(
         rate_limited=ApiError(429, _LIMITED, "rate_limit_error"),
         failed=ApiError(500, "Internal server error", "api_error"),
         overloaded=ApiError(529, "Overloaded", "overloaded_error"),
+        largest=32 * 2**20,
+        too_large=ApiError(413, "Request exceeds the maximum size", "request_too_large"),
     ),
     first=(
         # the schema, then what it says of single messages, then settings that exclude each other

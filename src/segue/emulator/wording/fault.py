@@ -75,6 +75,9 @@ class Troubles(Struct, frozen=True):
     overloaded: ApiError
     wrong_method: Callable[[str, str], ApiError] | None = None
     """By method and path; where it is not known, a path that is asked in the wrong way is no path."""
+    largest: int = 50 * 2**20
+    """How many bytes a body may have."""
+    too_large: ApiError = ApiError(413, "Request Entity Too Large")
 
 
 class Words(Struct, frozen=True):

@@ -170,6 +170,7 @@ _INTERNAL = (
 _DEMAND = (
     "This model is currently experiencing high demand. Spikes in demand are usually temporary. Please try again later."
 )
+_LARGEST = 100 * 2**20
 
 
 def _no_model(model: str) -> ApiError:
@@ -192,6 +193,8 @@ WORDS = Words(
         rate_limited=ApiError(429, _QUOTA, "rate_limit_error", "RESOURCE_EXHAUSTED"),
         failed=ApiError(500, _INTERNAL, "api_error", "INTERNAL"),
         overloaded=ApiError(503, _DEMAND, "overloaded_error", "UNAVAILABLE"),
+        largest=_LARGEST,
+        too_large=invalid(f"Request payload size exceeds the limit: {_LARGEST} bytes."),
     ),
     first=(
         # the parser, then the checks of fields

@@ -183,7 +183,7 @@ TROUBLES = Troubles(
     no_model=_no_model,
     rate_limited=ApiError(
         429,
-        "Rate limit reached for requests per min (RPM): Limit 500, Used 500, Requested 1. Please try again in 120ms. "
+        "Rate limit reached for requests per min (RPM): Limit 500, Used 500, Requested 1. Please try again in 1s. "
         "Visit https://platform.openai.com/account/rate-limits to learn more.",
         kind="requests",
         code="rate_limit_exceeded",

@@ -27,12 +27,13 @@ from segue.wire.gemini.fields import (
 )
 from segue.wire.gemini.items import API, own_fragment, parse_parts, render_parts, signs_the_next
 from segue.wire.gemini.spelling import Spelling
-from segue.wire.gemini.traits import PLACEHOLDER
+from segue.wire.gemini.traits import PLACEHOLDER, traits_of
 from segue.wire.replies import ran_elsewhere
 
 __all__ = [
     "first_signature",
     "for_client",
+    "lacks_signature",
     "parse_error",
     "parse_reply",
     "render_error",
@@ -241,10 +242,17 @@ def for_client(block: Block, projection: Projection) -> list[Block]:
 
 def _signed(blocks: list[Block]) -> list[Block]:
     """GEM-15, GEM-17: the client sends its first call back signed, or the API would refuse it."""
-    at = next((at for at, block in enumerate(blocks) if isinstance(block, ToolCall) and block.kind != "hosted"), None)
-    if at is None or (at and signs_the_next(blocks[at - 1])):
+    calls = ((at, block) for at, block in enumerate(blocks) if isinstance(block, ToolCall) and block.kind != "hosted")
+    at, call = next(calls, (0, None))
+    if call is None or not lacks_signature(call) or (at and signs_the_next(blocks[at - 1])):
         return blocks
     return [*blocks[:at], first_signature(), *blocks[at:]]
+
+
+def lacks_signature(call: ToolCall) -> bool:
+    """Whether a first call without a signature is to be given one: not where a model of this API made it that signs
+    none."""
+    return call.origin.provider != API or traits_of(identify(call.origin.model)).signed_calls
 
 
 def first_signature() -> Thinking:

@@ -32,6 +32,7 @@ from segue.wire.gemini.items import API, render_parts, signs_the_next
 from segue.wire.gemini.reply import (
     first_signature,
     for_client,
+    lacks_signature,
     render_error,
     render_finish,
     render_usage,
@@ -143,10 +144,11 @@ class GeminiRenderer(StreamRenderer):
                 yield from self._parts([])
                 self._signature = one
                 continue
-            calls = isinstance(one, ToolCall) and one.kind != "hosted"
-            if calls and not self._called and not self._home and self._signature is None:
-                self._signature = first_signature()
-            self._called = self._called or calls
+            if isinstance(one, ToolCall) and one.kind != "hosted":
+                first = not self._called and not self._home
+                if first and self._signature is None and lacks_signature(one):
+                    self._signature = first_signature()
+                self._called = True
             yield from self._parts([one])
 
     def _parts(self, blocks: list[Block]) -> Iterator[bytes]:

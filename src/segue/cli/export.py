@@ -1,0 +1,90 @@
+"""`segue export`: a stored conversation as a page, as Markdown, as the store's own JSON, or as a body of any API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from segue.cli import options, stored, streams
+
+if TYPE_CHECKING:
+    from segue.store.base import HistoryStore, Summary
+
+_PAGES = ("html", "md", "json")
+
+
+class _Form(options.FormatName):
+    """A page, or any API."""
+
+    name = "FORMAT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value in _PAGES:
+            return value
+        if value not in (names := options.known()):
+            self.fail(f"unknown format '{value}'; known are {', '.join((*_PAGES, *names))}", param, ctx)
+        return value
+
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return f"known are {', '.join((*_PAGES, *options.known()))}"
+
+
+@options.command("export")
+@options.id_argument
+@click.option(
+    "--format", "form", metavar="FORMAT", type=_Form(), required=True, help="html, md, json, or the name of an API."
+)
+@options.model_option
+@click.option("--out", metavar="FILE", help="Write it to this file; a new one can be read by its owner only.")
+def command(id: str, *, form: str, model: str | None, out: str | None, as_json: bool) -> None:
+    """Write a stored conversation: a page to read, what segue import takes, or a request body.
+
+    \b
+      segue export 01kx --format html --out chat.html
+      segue export 01kx --format anthropic --model claude-sonnet-4-5
+    """
+    import msgspec
+
+    if model is not None and form in _PAGES:
+        raise click.UsageError("--model goes with the name of an API", click.get_current_context())
+    with stored.opened() as store:
+        summary = store.get(store.find(id))
+        data, more = _written(store, summary, form, model)
+    if out not in (None, streams.STDIO):
+        streams.replace_file(out, data, private=True)
+        if as_json:
+            streams.write(msgspec.json.encode({"id": summary.id, "format": form, "out": out, **more}), b"\n")
+        return
+    if as_json:
+        told = msgspec.json.encode({"id": summary.id, "format": form, **more})
+        value = msgspec.json.encode(data.decode()) if form in ("html", "md") else data
+        streams.write(told[:-1], b',"body":', value, b"}\n")
+        return
+    streams.write(data, b"" if data.endswith(b"\n") else b"\n")
+
+
+def _written(store: HistoryStore, summary: Summary, form: str, model: str | None) -> tuple[bytes, dict[str, Any]]:
+    """The bytes, and what else there is to say of them."""
+    if form == "json":
+        from segue.store.portable import dump_events
+
+        return dump_events(summary, store.events(summary.id)), {}
+    from segue.store.timeline import replayed
+
+    timeline = replayed(store.events(summary.id))
+    if form in _PAGES:
+        from segue.view.page import page_of
+
+        page = page_of(summary, timeline)
+        if form == "html":
+            from segue.view.html import html
+
+            return html(page).encode(errors="replace"), {}
+        from segue.view.markdown import markdown
+
+        return markdown(page).encode(errors="replace"), {}
+    if model is None and timeline.target == form:
+        model = timeline.model
+    rendered = timeline.chat.render(form, model)
+    return rendered.data, {"report": rendered.report.to_dict()}

@@ -1,0 +1,270 @@
+"""`segue log`: the conversations that were kept. Each command reads what it shows and no more."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from segue.cli import options, stored, streams
+
+if TYPE_CHECKING:
+    from segue.store.base import HistoryStore, Hit, Record, Summary
+
+_LIST = 50
+_LAST = 20
+_PAGE = 200
+_STYLES: dict[str, dict[str, Any]] = {
+    "head": {"bold": True},
+    "text": {},
+    "call": {"fg": "cyan"},
+    "result": {"fg": "green"},
+    "bad": {"fg": "red"},
+    "dim": {"dim": True},
+}
+
+
+@click.command("log", cls=options.Subcommands)
+@click.version_option(package_name="segue", message="segue %(version)s")
+def command() -> None:
+    """List, read, search and delete the conversations that were kept.
+
+    An ID may be given by its beginning.
+
+    \b
+      segue log
+      segue log show 01kx --last 5
+      segue log search readme port
+    """
+
+
+# -------------------------------------------------------------------------------------------------------------- list
+
+
+@options.command("list", of=command)
+@click.option("--limit", type=click.IntRange(min=1), default=_LIST, show_default=True, help="How many at most.")
+@click.option("--before", metavar="ID", help="Go on after this one: the last of the page before.")
+def list_command(*, limit: int, before: str | None, as_json: bool) -> None:
+    """The conversations, the last written first."""
+    rows: Sequence[Summary] = ()
+    if before is not None or stored.is_there():
+        with stored.opened() as store:
+            start = store.get(store.find(before)) if before is not None else None
+            rows = store.list(limit + 1, start)
+    if as_json:
+        _write_json([_summary(row) for row in rows[:limit]])
+        return
+    if not rows:
+        streams.say("no more conversations" if before else "no conversation was kept yet")
+    streams.write(_table(rows[:limit]))
+    if len(rows) > limit:
+        streams.say(f"there are more: segue log --limit {limit} --before {rows[limit - 1].id}")
+
+
+def _summary(row: Summary) -> dict[str, Any]:
+    import msgspec
+
+    from segue.store.base import iso
+
+    return {**msgspec.to_builtins(row), "created": iso(row.created), "updated": iso(row.updated)}
+
+
+def _table(rows: Sequence[Summary]) -> str:
+    from segue.view.words import shortened, without_controls
+
+    heads = ("id", "written", "messages", "model", "title")
+    cells = [
+        (
+            row.id,
+            _when(row.updated),
+            f"{row.messages:,}",
+            shortened(without_controls(row.model or "-"), 28),
+            shortened(without_controls(row.title or row.opening or "-"), 60),
+        )
+        for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
+    colour = streams.coloured()
+    lines: list[str] = []
+    for number, row in enumerate((heads, *cells) if cells else ()):
+        padded = [
+            cell.rjust(width) if at == 2 else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        if colour:
+            padded = [click.style(cell, **_column(number, at)) for at, cell in enumerate(padded)]
+        lines.append("  ".join(padded).rstrip())
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _column(number: int, at: int) -> dict[str, Any]:
+    if number == 0:
+        return {"dim": True}
+    return {"fg": "cyan"} if at == 0 else {"dim": at != 4}
+
+
+def _when(at: int) -> str:
+    """A store's time on the clock of whoever looks."""
+    return datetime.fromtimestamp(at / 1_000_000, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+# -------------------------------------------------------------------------------------------------------------- show
+
+
+@options.command("show", of=command)
+@options.id_argument
+@click.option("--last", type=click.IntRange(min=1), help=f"The last so many messages; {_LAST} where nothing is said.")
+@click.option("--all", "whole", is_flag=True, help="From the beginning.")
+@click.option("--full", is_flag=True, help="Results and arguments in full.")
+def show_command(id: str, *, last: int | None, whole: bool, full: bool, as_json: bool) -> None:
+    """What was said, and what else happened, in its order."""
+    if whole and last is not None:
+        raise click.UsageError("--all and --last ask for different things", click.get_current_context())
+    with stored.opened() as store:
+        summary = store.get(store.find(id))
+        records = store.events(summary.id) if whole else iter(_tail(store, summary, last or _LAST))
+        if as_json:
+            _show_json(summary, records)
+        else:
+            _show_lines(summary, records, full=full)
+
+
+def _tail(store: HistoryStore, summary: Summary, count: int) -> list[Record]:
+    """The last so many messages and what stands between them: read backwards, page by page, until they are there."""
+    from segue.view.lines import is_message
+
+    found = list(store.tail(summary.id, count))
+    pages = [found]
+    while found and pages[-1][0].seq > 1 and sum(is_message(r.event) for page in pages for r in page) < count:
+        first = pages[-1][0].seq
+        pages.append(list(store.events(summary.id, max(0, first - 1 - _PAGE), first - 1)))
+    records = [record for page in reversed(pages) for record in page]
+    places = [place for place, record in enumerate(records) if is_message(record.event)]
+    return records[places[-count] :] if len(places) > count else records
+
+
+def _show_json(summary: Summary, records: Iterator[Record]) -> None:
+    import msgspec
+
+    from segue.store.base import iso
+    from segue.store.events import dump_event
+
+    head = msgspec.json.encode(_summary(summary))
+    streams.write(head[:-1], b',"events":[')
+    for number, record in enumerate(records):
+        told = msgspec.json.encode({"seq": record.seq, "at": iso(record.at)})
+        streams.write(b"," if number else b"", told[:-1], b",", dump_event(record.event)[1:])
+    streams.write(b"]}\n")
+
+
+def _show_lines(summary: Summary, records: Iterator[Record], *, full: bool) -> None:
+    from segue.view.lines import lines_of
+
+    colour = streams.coloured()
+    first = True
+    for record in records:
+        if first and record.seq > 1:
+            streams.say(f"events {record.seq:,} to {summary.seq:,}; --all shows those before")
+        lines = [
+            click.style(line.text, **_STYLES[line.style]) if colour else line.text
+            for line in lines_of(record, full=full)
+        ]
+        parted = "" if first or not lines or not _begins(record) else "\n"
+        streams.write(parted, "".join(f"{line}\n" for line in lines))
+        first = False
+    if first:
+        streams.say("nothing was said yet")
+
+
+def _begins(record: Record) -> bool:
+    """Whether somebody begins to speak here."""
+    from segue.store.events import Said
+
+    return isinstance(record.event, Said) and record.event.message.speaker != "tool"
+
+
+# ------------------------------------------------------------------------------------------------------------ search
+
+
+@options.command("search", of=command)
+@click.argument("words", nargs=-1, required=True)
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many at most.")
+def search_command(words: tuple[str, ...], *, limit: int, as_json: bool) -> None:
+    """Where all of these words stand, or words that begin with them; the last written first."""
+    hits: Sequence[Hit] = ()
+    if stored.is_there():
+        with stored.opened() as store:
+            hits = store.search(" ".join(words), limit)
+    if as_json:
+        import msgspec
+
+        from segue.store.base import iso
+
+        _write_json([{**msgspec.to_builtins(hit), "at": iso(hit.at)} for hit in hits])
+        return
+    if not hits:
+        streams.say("nothing found")
+    streams.write("".join(f"{_found(hit)}\n" for hit in hits))
+
+
+def _found(hit: Hit) -> str:
+    from segue.view.words import shortened, without_controls
+
+    text, colour = hit.shown.text, streams.coloured()
+    for start, end in reversed(hit.shown.marks if colour else ()):
+        text = text[:start] + click.style(text[start:end], bold=True, fg="yellow") + text[end:]
+    title = f"  {shortened(without_controls(hit.title), 40)}" if hit.title else ""
+    head = f"{hit.conversation}  {hit.seq:>5}  {_when(hit.at)}{title}"
+    return f"{click.style(head, dim=True) if colour else head}\n    {text}"
+
+
+# --------------------------------------------------------------------------------------------------- path and delete
+
+
+@options.command("path", of=command)
+def path_command(*, as_json: bool) -> None:
+    """Where the conversations are kept."""
+    from urllib.parse import urlsplit
+
+    where = stored.place()
+    if "://" in where:
+        parts = urlsplit(where)
+        where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    if as_json:
+        _write_json({"path": where, "exists": stored.is_there()})
+    else:
+        streams.write(f"{where}\n")
+
+
+@options.command("delete", of=command)
+@click.argument("ids", metavar="ID…", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete_command(ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
+    """Take conversations away for good: all of these or none."""
+    from segue.view.words import shortened, without_controls
+
+    with stored.opened() as store:
+        rows = [store.get(name) for name in dict.fromkeys(map(store.find, ids))]
+        if not yes:
+            if not streams.on_terminal(sys.stdin):
+                raise click.UsageError(
+                    "nobody can be asked here; --yes deletes without asking", click.get_current_context()
+                )
+            for row in rows:
+                title = shortened(without_controls(row.title or row.opening or ""), 50)
+                click.echo(f"{row.id}  {row.messages:,} messages  {title}", err=True)
+            click.confirm(f"Delete {'it' if len(rows) == 1 else f'these {len(rows)}'} for good?", abort=True, err=True)
+        store.delete(*(row.id for row in rows))
+    if as_json:
+        _write_json([row.id for row in rows])
+    else:
+        streams.write("".join(f"{row.id}\n" for row in rows))
+
+
+def _write_json(value: object) -> None:
+    import msgspec
+
+    streams.write(msgspec.json.encode(value), b"\n")

@@ -1,0 +1,125 @@
+"""Codex's log of a session, a rollout: `~/.codex/sessions/…/rollout-….jsonl`.
+
+Each line has a `type` and a `payload`; a `response_item` is an item of the Responses API, and these in their order are
+the conversation. `event_msg` tells the same once more for the screen, and also what was rolled back; `compacted` puts a
+shorter history in the place of all before it. In the oldest logs the items stand on their lines as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from segue.cli.logs.recorded import Line, Recorded
+from segue.errors import InputError
+
+__all__ = ["API", "NAME", "is_line", "recorded"]
+
+NAME = "Codex"
+API = "openai-responses"
+_ENVELOPES = frozenset({"session_meta", "response_item", "turn_context", "event_msg", "compacted"})
+_BARE = frozenset({"message", "reasoning", "function_call", "function_call_output", "local_shell_call"})
+# What the client keeps for itself among the items.
+_OWN = frozenset({"ghost_snapshot", "compaction_trigger", "other"})
+# What it says in the user's name.
+_CONTEXT = ("<environment_context>", "<user_instructions>", "# AGENTS.md instructions")
+
+
+def is_line(line: Line) -> bool:
+    value = line.value
+    if value.get("type") in _ENVELOPES:
+        return isinstance(value.get("payload"), dict)
+    return value.get("record_type") == "state" or _is_bare_head(value)
+
+
+def _is_bare_head(value: Any) -> bool:
+    return "type" not in value and "role" not in value and {"id", "timestamp", "instructions"} <= value.keys()
+
+
+class _Rollout:
+    """The items so far, each with its line."""
+
+    def __init__(self) -> None:
+        self.items: list[tuple[int, dict[str, Any]]] = []
+        self.model: str | None = None
+        self.instructions: str | None = None
+        self.counted = {"items before the client's own compaction": 0, "items that were rolled back": 0}
+
+    def take(self, line: Line) -> None:
+        value = line.value
+        kind = value.get("type")
+        payload = cast("dict[str, Any]", value.get("payload")) if isinstance(value.get("payload"), dict) else {}
+        match kind:
+            case "response_item":
+                self._add(line.number, payload)
+            case "session_meta":
+                self._meta(payload)
+            case "turn_context":
+                self.model = payload.get("model") or self.model
+            case "compacted":
+                self._compact(line.number, payload)
+            case "event_msg" if payload.get("type") == "thread_rolled_back":
+                self._roll_back(line, payload.get("num_turns", 1))
+            case _ if kind in _BARE and "payload" not in value:
+                self._add(line.number, dict(value))
+            case _ if _is_bare_head(value):
+                self._meta(dict(value))
+            case _:
+                return
+
+    def _add(self, number: int, item: dict[str, Any]) -> None:
+        if not isinstance(item.get("type"), str):
+            raise InputError("an item without a type", path=f"line {number}")
+        if item["type"] not in _OWN:
+            self.items.append((number, item))
+
+    def _meta(self, payload: dict[str, Any]) -> None:
+        base = payload.get("base_instructions")
+        told = cast("dict[str, Any]", base).get("text") if isinstance(base, dict) else payload.get("instructions")
+        if isinstance(told, str) and self.instructions is None:
+            self.instructions = told
+
+    def _compact(self, number: int, payload: dict[str, Any]) -> None:
+        self.counted["items before the client's own compaction"] += len(self.items)
+        instead = payload.get("replacement_history")
+        if isinstance(instead, list):
+            self.items = []
+            for item in cast("list[Any]", instead):
+                self._add(number, cast("dict[str, Any]", item) if isinstance(item, dict) else {})
+            return
+        said = [{"type": "input_text", "text": str(payload.get("message", ""))}]
+        self.items = [entry for entry in self.items if _is_users(entry[1])]
+        self.items.append((number, {"type": "message", "role": "user", "content": said}))
+
+    def _roll_back(self, line: Line, turns: object) -> None:
+        """Takes back the last so many times that the user spoke, and all after them."""
+        if not isinstance(turns, int) or turns < 0:
+            raise InputError(f"a number of turns was expected, not {turns!r}", path=f"line {line.number}")
+        places = [at for at, (_, item) in enumerate(self.items) if _is_users(item)]
+        cut = 0 if turns > len(places) else places[-turns] if turns else len(self.items)
+        self.counted["items that were rolled back"] += len(self.items) - cut
+        del self.items[cut:]
+
+
+def _is_users(item: dict[str, Any]) -> bool:
+    """Whether the user said this."""
+    if item.get("type") != "message" or item.get("role") != "user":
+        return False
+    content = item.get("content")
+    parts = cast("list[Any]", content) if isinstance(content, list) else [content]
+    first = parts[0] if parts else None
+    text: object = cast("dict[str, Any]", first).get("text") if isinstance(first, dict) else first
+    return not (isinstance(text, str) and text.lstrip().startswith(_CONTEXT))
+
+
+def recorded(lines: list[Line]) -> Recorded:
+    """What the client would go on from."""
+    rollout = _Rollout()
+    for line in lines:
+        rollout.take(line)
+    if not rollout.items:
+        raise InputError("nothing was said in this session")
+    body: dict[str, Any] = {"model": rollout.model} if rollout.model else {}
+    if rollout.instructions:
+        body["instructions"] = rollout.instructions
+    body["input"] = [item for _, item in rollout.items]
+    return Recorded("codex", body, API, None, [number for number, _ in rollout.items], rollout.counted)

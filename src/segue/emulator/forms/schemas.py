@@ -1,0 +1,97 @@
+"""Whether the schema of a tool is a JSON Schema, told as the validator tells it that most services run.
+
+Keywords have the types that the drafts from 7 on have in common; what only some of them refuse is let pass. Unknown
+keywords are lawful. The walk is no recursion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from segue.conformance.values import is_list, is_object
+
+__all__ = ["schema_fault", "shown"]
+
+_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+_KINDS: Mapping[str, str] = {
+    **dict.fromkeys(("maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum", "multipleOf"), "number"),
+    **dict.fromkeys(("maxLength", "minLength", "maxItems", "minItems", "maxProperties", "minProperties"), "integer"),
+    **dict.fromkeys(("$id", "$schema", "$ref", "$comment", "title", "description", "pattern", "format"), "string"),
+    **dict.fromkeys(("enum", "examples", "required", "allOf", "anyOf", "oneOf"), "array"),
+    **dict.fromkeys(("properties", "patternProperties", "definitions", "$defs"), "object"),
+    "uniqueItems": "boolean",
+}
+_ONE = frozenset(
+    {"additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then"}
+)
+_LONGEST = 200
+
+
+def shown(value: object) -> str:
+    """A value as Python writes it, which is how the validator quotes it."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def _is(value: object, kind: str) -> bool:
+    match kind:
+        case "number":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case "integer":
+            return isinstance(value, int | float) and not isinstance(value, bool) and float(value).is_integer()
+        case "string":
+            return isinstance(value, str)
+        case "boolean":
+            return isinstance(value, bool)
+        case "array":
+            return is_list(value)
+        case _:
+            return is_object(value)
+
+
+def _type_fault(value: object) -> str | None:
+    named = value if is_list(value) else [value]
+    if named and all(isinstance(name, str) and name in _TYPES for name in named):
+        return None
+    return f"{shown(value)} is not valid under any of the given schemas"
+
+
+def _keyword_fault(keyword: str, value: object) -> str | None:
+    if keyword == "type":
+        return _type_fault(value)
+    kind = _KINDS.get(keyword)
+    if kind is not None and not _is(value, kind):
+        return f"{shown(value)} is not of type '{kind}'"
+    if keyword == "required" and is_list(value):
+        other = [name for name in value if not isinstance(name, str)]
+        return f"{shown(other[0])} is not of type 'string'" if other else None
+    return None
+
+
+def _inside(schema: Mapping[str, object]) -> Iterator[object]:
+    """The schemas in a schema."""
+    for keyword, value in schema.items():
+        if keyword in _ONE:
+            yield from value if is_list(value) else [value]
+        elif keyword in ("allOf", "anyOf", "oneOf") and is_list(value):
+            yield from value
+        elif keyword in ("properties", "patternProperties", "definitions", "$defs") and is_object(value):
+            yield from value.values()
+
+
+def schema_fault(value: Any) -> str | None:
+    """The first fault, or `None` where the value is a schema."""
+    waiting: list[object] = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, bool):
+            continue
+        if not is_object(part):
+            return f"{shown(part)} is not of type 'object', 'boolean'"
+        for keyword, inner in part.items():
+            fault = _keyword_fault(keyword, inner)
+            if fault is not None:
+                return fault
+        waiting.extend(reversed(list(_inside(part))))
+    return None

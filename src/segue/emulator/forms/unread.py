@@ -1,0 +1,115 @@
+"""What is said of a body that is no JSON object, with the place where reading it stopped, if the provider tells one."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from segue.emulator.forms.mistral import finding
+from segue.wire.base import ApiError
+
+__all__ = ["unread"]
+
+_TOO_DEEP = "recursion limit exceeded"
+
+
+class _Stop(NamedTuple):
+    """Where reading stopped, counted from 0 in bytes; `ended` where there was nothing more."""
+
+    at: int
+    line: int
+    column: int
+    ended: bool
+    why: str
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _placed(data: bytes, at: int, why: str) -> _Stop:
+    line = data.count(b"\n", 0, at) + 1
+    column = at - (data.rfind(b"\n", 0, at) + 1) + 1
+    return _Stop(at, line, column, at >= len(data.rstrip()), why)
+
+
+def _stop(data: bytes) -> _Stop | None:
+    """`None` where it is JSON, but no object."""
+    try:
+        text = data.decode()
+        value = json.loads(text, parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        return _placed(data, error.start, "invalid unicode code point")
+    except json.JSONDecodeError as error:
+        # An open string is told where it began; a reader has come to its end.
+        at = len(error.doc) if error.msg.startswith("Unterminated string") else error.pos
+        return _placed(data, len(error.doc[:at].encode()), error.msg)
+    except ValueError as error:
+        return _placed(data, max(data.find(str(error).encode()), 0), "Expecting value")
+    except RecursionError:
+        return _placed(data, 0, _TOO_DEEP)
+    return _placed(data, 0, _TOO_DEEP) if isinstance(value, dict) else None
+
+
+def _by_anthropic(data: bytes) -> ApiError:
+    stop = _stop(data)
+    if stop is None:
+        return ApiError(400, "Input should be a valid dictionary or object to extract fields from")
+    if not data.strip():
+        why = "Input is a zero-length, empty document"
+    elif stop.why == _TOO_DEEP:
+        why = "Recursion limit reached"
+    else:
+        why = "unexpected end of data" if stop.ended else "unexpected character"
+    said = f"{why}: line {stop.line} column {stop.column} (char {stop.at})"
+    return ApiError(400, f"The request body is not valid JSON: {said}")
+
+
+def _by_deepseek(data: bytes) -> ApiError:
+    stop, code = _stop(data), "invalid_request_error"
+    if stop is None:
+        kind = {"[": "sequence", '"': "string", "n": "null", "t": "boolean", "f": "boolean"}.get(
+            data.strip()[:1].decode(), "number"
+        )
+        said = f"invalid type: {kind}, expected struct ChatCompletionRequest"
+        lines = data.rstrip().split(b"\n")
+        place = f"line {len(lines)} column {len(lines[-1])}"
+        return ApiError(400, f"Failed to deserialize the JSON body into the target type: {said} at {place}", code=code)
+    if stop.why == _TOO_DEEP:
+        why, column = _TOO_DEEP, 128
+    elif stop.ended:
+        inside = "an object" if data.lstrip().startswith(b"{") else "a value"
+        why, column = f"EOF while parsing {inside}", stop.column - 1
+    elif "property name" in stop.why:
+        why, column = "key must be a string", stop.column
+    elif "trailing comma" in stop.why:
+        why, column = "trailing comma", stop.column + 1
+    else:
+        why, column = (
+            {"Expecting ':' delimiter": "expected `:`", "Expecting ',' delimiter": "expected `,` or `}`"}.get(
+                stop.why, "expected value"
+            ),
+            stop.column,
+        )
+    return ApiError(
+        400, f"Failed to parse the request body as JSON: {why} at line {stop.line} column {column}", code=code
+    )
+
+
+def _by_mistral(data: bytes) -> ApiError:
+    stop = _stop(data)
+    if stop is None:
+        said = "Input should be a valid dictionary or object to extract fields from"
+        return finding("model_attributes_type", said, json.loads(data))
+    said = "JSON decode error"
+    place = {"type": "json_invalid", "loc": ["body", stop.at], "msg": said, "input": {}, "ctx": {"error": stop.why}}
+    return ApiError(422, said, details=(place,))
+
+
+_TOLD = {"anthropic": _by_anthropic, "deepseek": _by_deepseek, "mistral": _by_mistral}
+
+
+def unread(api: str, data: bytes) -> ApiError | None:
+    """The error where the provider tells more than that it could not read the body."""
+    told = _TOLD.get(api)
+    return None if told is None else told(data)

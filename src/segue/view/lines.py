@@ -1,0 +1,144 @@
+"""What happened, event by event, as lines for a terminal. Whatever was said, no line obeys it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, assert_never
+
+from msgspec import Struct
+
+from segue.canonical.blocks import Block, Code, Media, Message, Opaque, Text, Thinking, ToolCall, ToolResponse, state_of
+from segue.store.base import Record
+from segue.store.events import (
+    Broke,
+    Cancelled,
+    Completed,
+    Compressed,
+    Event,
+    Forked,
+    Opened,
+    Rewound,
+    Said,
+    Sent,
+    Switched,
+    Titled,
+    Undone,
+    Unknown,
+    kind_of,
+)
+from segue.view.words import (
+    SPEAKERS,
+    STATES,
+    argument_text,
+    media_words,
+    opaque_words,
+    result_text,
+    shortened,
+    without_controls,
+)
+
+__all__ = ["Line", "event_words", "is_message", "lines_of"]
+
+Style = Literal["head", "text", "call", "result", "bad", "dim"]
+_RESULT_LINES = 8
+_WIDE = 400
+
+
+class Line(Struct, frozen=True):
+    """One line, and what it is."""
+
+    style: Style
+    text: str
+
+
+def is_message(event: Event) -> bool:
+    return isinstance(event, Said | Completed | Cancelled)
+
+
+def lines_of(record: Record, *, full: bool = False) -> Iterator[Line]:
+    """The lines of an event; long results by their beginning unless they are wanted in `full`."""
+    match record.event:
+        case Said(message) | Completed(message) | Cancelled(message):
+            for line in _message(message, full=full):
+                yield Line(line.style, without_controls(line.text))
+        case event:
+            yield Line("dim", without_controls(f"· {event_words(event)}"))
+
+
+def event_words(event: Event) -> str:
+    """What an event other than a message says, in one line."""
+    match event:
+        case Opened():
+            text = sum(len(block.text) for block in event.system)
+            return f"given: {text:,} characters of system text, {len(event.tools)} tools"
+        case Sent():
+            return f"sent to {_target(event.target, event.model)}" if event.target else "sent"
+        case Broke():
+            return f"a reply broke off ({event.reply.finish}): {shortened(event.reply.text, 80) or 'nothing said'}"
+        case Compressed():
+            kept = sum(stop - start for start, stop in event.kept)
+            told = f"{kept:,} messages kept, {len(event.replaced):,} new"
+            return f"compressed by {event.strategy} to {event.budget} tokens: {told}"
+        case Undone():
+            return f"event {event.seq} taken back"
+        case Rewound():
+            return f"rewound to {event.turn}"
+        case Switched():
+            return f"from here on {_target(event.target, event.model)}"
+        case Forked():
+            return f"forked from {event.origin} at event {event.seq}"
+        case Titled():
+            return f"title: {shortened(event.text, 80)}"
+        case Unknown():
+            return f"{event.kind}: written by a newer segue"
+        case _:
+            return kind_of(event)
+
+
+def _target(target: str, model: str | None) -> str:
+    return f"{target} ({model})" if model else target
+
+
+def _message(message: Message, *, full: bool) -> Iterator[Line]:
+    if message.speaker != "tool":
+        yield Line("head", SPEAKERS[message.speaker])
+    for block in message.blocks:
+        yield from _block(block, full=full)
+
+
+def _block(block: Block, *, full: bool) -> Iterator[Line]:
+    match block:
+        case Text():
+            yield from (Line("text", line) for line in block.text.splitlines())
+        case Thinking():
+            told = block.text.splitlines() if full else [shortened(block.text, 160)]
+            yield from (Line("dim", f"  {line}") for line in told if line)
+        case ToolCall():
+            text = argument_text(block)
+            yield Line("call", f"→ {block.name} {text if full else shortened(text, _WIDE)}")
+        case ToolResponse():
+            yield from _result(block, full=full)
+        case Media():
+            yield Line("dim", f"[{media_words(block)}]")
+        case Code():
+            yield from (Line("text", line) for line in block.code.splitlines())
+        case Opaque():
+            if block.silent is None:
+                yield Line("dim", f"[{opaque_words(block)}]")
+        case _:  # pragma: no cover
+            assert_never(block)
+
+
+def _result(block: ToolResponse, *, full: bool) -> Iterator[Line]:
+    state = STATES[state_of(block)]
+    style: Style = "bad" if state else "result"
+    lines = result_text(block).splitlines() or [""]
+    shown = lines if full else lines[:_RESULT_LINES]
+    name = f"← {block.name or 'result'}{f' ({state})' if state else ''}"
+    if len(lines) == 1:
+        yield Line(style, f"{name} {lines[0] if full else shortened(lines[0], _WIDE)}".rstrip())
+        return
+    yield Line(style, name)
+    yield from (Line(style, f"  {line if full else line[:_WIDE]}") for line in shown)
+    if len(lines) > len(shown):
+        yield Line("dim", f"  … {len(lines) - len(shown):,} more lines (--full)")

@@ -1,0 +1,157 @@
+"""What blocks are in words, the same on every page."""
+
+from __future__ import annotations
+
+import re
+from typing import assert_never
+
+from msgspec import UNSET, Struct
+
+from segue.canonical.blocks import (
+    Block,
+    Code,
+    Media,
+    Message,
+    Opaque,
+    Speaker,
+    State,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResponse,
+    one_text,
+    state_of,
+)
+from segue.canonical.jsontext import write_text
+
+__all__ = [
+    "SPEAKERS",
+    "STATES",
+    "Answered",
+    "answers_of",
+    "argument_text",
+    "inline_picture",
+    "media_words",
+    "opaque_words",
+    "result_text",
+    "shortened",
+    "sized",
+    "state_words",
+    "without_controls",
+]
+
+SPEAKERS: dict[Speaker, str] = {"system": "System", "human": "User", "ai": "Assistant", "tool": "Tool"}
+STATES: dict[State, str] = {
+    "pending": "no result yet",
+    "complete": "",
+    "error": "failed",
+    "cancelled": "cancelled",
+    "interrupted": "interrupted",
+}
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
+_MIME = re.compile(r"(image|audio|video)/[A-Za-z0-9.+-]{1,64}")
+
+
+class Answered(Struct):
+    """The results of each call, by its id, and which of them stand with a call of these messages."""
+
+    results: dict[str, list[ToolResponse]]
+    calls: set[str]
+
+    def of(self, call: ToolCall) -> list[ToolResponse]:
+        return self.results.get(call.id, [])
+
+    def is_told(self, response: ToolResponse) -> bool:
+        """Whether this result is shown with its call."""
+        return response.call_id in self.calls
+
+
+def answers_of(messages: tuple[Message, ...]) -> Answered:
+    found = Answered({}, set())
+    for message in messages:
+        for block in message.blocks:
+            if isinstance(block, ToolCall) and block.id:
+                found.calls.add(block.id)
+            elif isinstance(block, ToolResponse) and block.call_id:
+                found.results.setdefault(block.call_id, []).append(block)
+    return found
+
+
+def argument_text(call: ToolCall) -> str:
+    """The arguments on one line, as exact text where they are none of JSON's."""
+    if call.arguments_text is not None:
+        return call.arguments_text
+    return call.arguments if isinstance(call.arguments, str) else write_text(call.arguments)
+
+
+def result_text(response: ToolResponse) -> str:
+    """What came back, in words; files by what can be said of them."""
+    if response.content is None:
+        return "" if response.structured is UNSET else write_text(response.structured)
+    told = one_text(_inner(block) for block in response.content)
+    return told if told or response.structured is UNSET else write_text(response.structured)
+
+
+def _inner(block: Block) -> str:
+    match block:
+        case Text() | Thinking():
+            return block.text
+        case Code():
+            return block.code
+        case Media():
+            return f"[{media_words(block)}]"
+        case Opaque():
+            return f"[{opaque_words(block)}]"
+        case ToolCall():
+            return f"{block.name} {argument_text(block)}"
+        case ToolResponse():
+            return result_text(block)
+        case _:  # pragma: no cover
+            assert_never(block)
+
+
+def state_words(results: list[ToolResponse]) -> str:
+    """How a call ended; nothing where it ended well."""
+    return STATES[state_of(results[-1]) if results else "pending"]
+
+
+def media_words(media: Media) -> str:
+    where = media.url if media.url and not media.url.startswith("data:") else media.file_id
+    size = sized(len(media.data) * 3 // 4) if media.data else None
+    return ", ".join(filter(None, [media.mime or media.kind, media.name, size, where]))
+
+
+def opaque_words(block: Opaque) -> str:
+    return f"{block.kind}: {block.text}" if block.text else block.kind
+
+
+def inline_picture(media: Media) -> str | None:
+    """The file as an address that holds it; None where it is not here, or not what it says."""
+    mime, data = media.mime, media.data
+    if data is None and media.url and media.url.startswith("data:"):
+        head, _, data = media.url.partition(",")
+        mime = head[5:].removesuffix(";base64") if head.endswith(";base64") else None
+    if not data or not mime or not _MIME.fullmatch(mime) or not _BASE64.fullmatch(data):
+        return None
+    return f"data:{mime};base64,{''.join(data.split())}"
+
+
+def sized(count: int) -> str:
+    """A number of bytes."""
+    for unit in ("bytes", "kB"):
+        if count < 1000:
+            return f"{count} {unit}"
+        count //= 1000
+    return f"{count} MB"
+
+
+def shortened(text: str, width: int) -> str:
+    """The beginning of a text, on one line."""
+    line = " ".join(text[: 4 * width].split())
+    return line if len(line) <= width and len(text) <= 4 * width else f"{line[: width - 1]}…"
+
+
+def without_controls(text: str) -> str:
+    """The text with nothing in it that a terminal or a reader's eye would obey."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)

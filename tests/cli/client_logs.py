@@ -1,0 +1,82 @@
+"""Sessions as clients record them, in the shapes of their own files."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+Json = dict[str, Any]
+
+
+class ClaudeCode:
+    """Entries of Claude Code, each below the one before unless it is said where."""
+
+    def __init__(self) -> None:
+        self.lines: list[Json] = []
+        self._numbers = count(1)
+        self.last: str | None = None
+
+    def entry(self, type: str, below: str | None = "last", **fields: Any) -> str:
+        uuid = f"u{next(self._numbers)}"
+        parent = self.last if below == "last" else below
+        self.lines.append(
+            {
+                "parentUuid": parent,
+                "isSidechain": False,
+                "userType": "external",
+                "cwd": "/work",
+                "sessionId": "s",
+                "version": "2.1.63",
+                "type": type,
+                "uuid": uuid,
+                "timestamp": "2026-03-01T22:38:47.557Z",
+                **fields,
+            }
+        )
+        self.last = uuid
+        return uuid
+
+    def user(self, content: Any, below: str | None = "last", **fields: Any) -> str:
+        return self.entry("user", below, message={"role": "user", "content": content}, **fields)
+
+    def reply(self, id: str, *blocks: Json, below: str | None = "last", **fields: Any) -> str:
+        message = {"model": "claude-opus-4-6", "id": id, "type": "message", "role": "assistant", "content": [*blocks]}
+        return self.entry("assistant", below, requestId="req_1", message=message, **fields)
+
+    def result(self, call: str, text: str, below: str | None = "last") -> str:
+        block = {"tool_use_id": call, "type": "tool_result", "content": text}
+        return self.user([block], below, toolUseResult={"type": "text", "file": {"content": "the client's own"}})
+
+    def other(self, **fields: Any) -> None:
+        self.lines.append(fields)
+
+
+def text(words: str) -> Json:
+    return {"type": "text", "text": words}
+
+
+def use(id: str, **arguments: Any) -> Json:
+    return {"type": "tool_use", "id": id, "name": "Read", "input": arguments}
+
+
+class Codex:
+    """Lines of a rollout."""
+
+    def __init__(self, **meta: Any) -> None:
+        self.lines: list[Json] = []
+        self.line("session_meta", id="s", cwd="/work", cli_version="0.159.0", source="cli", **meta)
+
+    def line(self, kind: str, /, **payload: Any) -> None:
+        self.lines.append({"timestamp": "2026-10-03T17:49:32.000Z", "type": kind, "payload": payload})
+
+    def user(self, words: str) -> None:
+        self.line("response_item", type="message", role="user", content=[{"type": "input_text", "text": words}])
+        self.line("event_msg", type="user_message", message=words, kind="plain")
+
+    def answer(self, words: str) -> None:
+        self.line("event_msg", type="agent_message", message=words)
+        self.line("response_item", type="message", role="assistant", content=[{"type": "output_text", "text": words}])
+
+    def call(self, id: str, output: str) -> None:
+        self.line("response_item", type="function_call", name="shell", arguments='{"command":["ls"]}', call_id=id)
+        self.line("response_item", type="function_call_output", call_id=id, output=output)

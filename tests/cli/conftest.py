@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.kept import Kept
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Generator[Kept]:
+    """A place for a store: in memory where there is one, for here nobody asks what is on disk."""
+    if not os.access("/dev/shm", os.W_OK):
+        yield Kept(tmp_path)
+        return
+    folder = Path(tempfile.mkdtemp(prefix="segue-", dir="/dev/shm"))
+    yield Kept(folder)
+    shutil.rmtree(folder)

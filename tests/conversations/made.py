@@ -1,0 +1,25 @@
+"""A case and what becomes of it: converted once for each target, however many tests look at it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import segue
+
+from .build import Case
+
+
+def convert(case: Case, target: str, **policy: Any) -> Any:
+    return segue.convert(case.body, source=case.source, target=target, model=case.models.get(target), **policy)
+
+
+class Made:
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self._made: dict[str, Any] = {}
+
+    def to(self, target: str) -> Any:
+        """The conversion with the default policy. Nobody changes it: the next test looks at the same."""
+        if target not in self._made:
+            self._made[target] = convert(self.case, target)
+        return self._made[target]

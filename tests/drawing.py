@@ -1,0 +1,45 @@
+"""Strategies that stay. To make a new one for each draw costs more than to draw from it.
+
+They are the same strategies as without this, span by span: of how examples grow out of one another nothing changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
+
+Value = TypeVar("Value")
+Made = TypeVar("Made", bound=st.SearchStrategy[Any])
+
+_MOST = 4096
+
+
+def kept(make: Callable[..., Made]) -> Callable[..., Made]:
+    """`make`, once for each list of arguments. They are known by identity: some are equal and not the same, as 1 and
+    True are, and some have no hash."""
+    held: dict[tuple[int, ...], tuple[tuple[Any, ...], Made]] = {}
+
+    @wraps(make)
+    def found(*arguments: Any) -> Made:
+        key = tuple(map(id, arguments))
+        if key not in held:
+            if len(held) >= _MOST:
+                held.clear()
+            # The arguments are held as well: as long as they live, nothing else has their identity.
+            held[key] = (arguments, make(*arguments))
+        return held[key][1]
+
+    return found
+
+
+@kept
+def _sampled(*options: Any) -> st.SearchStrategy[Any]:
+    return st.sampled_from(options)
+
+
+def sampled(options: Sequence[Value]) -> st.SearchStrategy[Value]:
+    """`st.sampled_from`, once for each list of options."""
+    return _sampled(*options)

@@ -1,0 +1,129 @@
+"""Secrets of every shape go; what only looks a little like one stays; nothing changes the second time."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from segue.scrubbing import SHAPES, scrub, scrub_values
+
+LONG = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA\nabc+/=\n-----END RSA PRIVATE KEY-----"
+# The text, what of it must go, and what must stay.
+SECRETS: dict[str, list[tuple[str, str, str]]] = {
+    "private key": [
+        (f"key:\n{PEM}\nend", "MIIEpAIBAAKCAQEA", "end"),
+        (PEM.replace("RSA ", ""), "abc+/=", ""),
+        ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1r", "b3BlbnNzaC1r", ""),
+        (json.dumps({"k": PEM.replace("RSA", "EC")}), "MIIEpAIBAAKCAQEA", '{"k": "'),
+    ],
+    "password": [("postgresql://me:hunter2@db/x", "hunter2", "postgresql://me:"), ("http://:pw@h", ":pw", "@h")],
+    "authorisation": [
+        (f"Authorization: Bearer {LONG}", LONG, "Authorization: Bearer "),
+        ('{"authorization": "abcdef123"}', "abcdef123", '"}'),
+        (f"Proxy-Authorization: Basic {LONG}=", LONG, "Basic"),
+        (f"authorization=token {LONG}", LONG, ""),
+    ],
+    "bearer token": [(f"use bearer {LONG}.", LONG, "use bearer ")],
+    "token": [("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl now", "eyJzdWIi", " now")],
+    "Anthropic key": [(f"sk-ant-api03-{LONG}-AA", LONG, ""), (f"'sk-ant-oat01-{LONG}'", LONG, "'")],
+    "OpenRouter key": [(f"sk-or-v1-{LONG}", LONG, "")],
+    "API key": [(f"sk-proj-{LONG}_x", LONG, ""), (f"(sk-{LONG})", LONG, "("), (f"sk-svcacct-{LONG}", LONG, "")],
+    "Google key": [(f"AIzaSy{LONG[:33]}", LONG[:33], "")],
+    "Google token": [(f"ya29.{LONG}", LONG, ""), (f"AQ.{LONG}", LONG, "")],
+    "AWS key id": [("id AKIAIOSFODNN7EXAMPLE.", "AKIAIOSFODNN7EXAMPLE", "id "), ("ASIAIOSFODNN7EXAMPLE", "IOSF", "")],
+    "Bedrock key": [(f"ABSK{LONG}=", LONG, ""), (f"bedrock-api-key-{LONG}", LONG, "")],
+    "AWS secret": [
+        ("aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "wJalrXUtnFEMI", "aws_secret_access_key"),
+        ('"AWS_SESSION_TOKEN":"IQoJb3JpZ2luX2VjEJr//////////w=="', "IQoJb3Jp", "AWS_SESSION_TOKEN"),
+    ],
+    "Groq key": [(f"gsk_{LONG}", LONG, "")],
+    "xAI key": [(f"xai-{LONG}", LONG, "")],
+    "Hugging Face token": [(f"hf_{LONG}", LONG, "")],
+    "Fireworks key": [(f"fw_{LONG}", LONG, "")],
+    "Cerebras key": [(f"csk-{LONG}", LONG, "")],
+    "Perplexity key": [(f"pplx-{LONG}", LONG, "")],
+    "NVIDIA key": [(f"nvapi-{LONG}", LONG, "")],
+    "Replicate token": [(f"r8_{LONG}", LONG, "")],
+    "GitHub token": [(f"ghp_{LONG}", LONG, ""), (f"github_pat_11A_{LONG}", LONG, "")],
+    "GitLab token": [(f"glpat-{LONG}", LONG, "")],
+    "Slack token": [("xoxb-123456789012-abcdef", "123456789012", "")],
+    "Stripe key": [(f"sk_live_{LONG}", LONG, "")],
+    "npm token": [(f"npm_{LONG}", LONG, "")],
+    "PyPI token": [(f"pypi-{LONG}", LONG, "")],
+    "signature": [
+        ("https://b.s3.amazonaws.com/x?X-Amz-Signature=0123456789abcdef&y=1", "0123456789abcdef", "&y=1"),
+        ("https://h/v1beta/models/m:generate?key=0123456789abcdef", "0123456789abcdef", "?key="),
+        ("https://a.blob.core.windows.net/c?sv=1&sig=abcdefgh%3D", "abcdefgh", "&sig="),
+    ],
+    "secret": [
+        ("MISTRAL_API_KEY=0123456789abcdef", "0123456789abcdef", "MISTRAL_API_KEY="),
+        ('{"api-key": "0123456789abcdef"}', "0123456789abcdef", '"api-key"'),
+        ("x-api-key: 0123456789abcdef\nnext", "0123456789abcdef", "next"),
+        (r"{\"client_secret\":\"0123456789\"}", "0123456789", "client_secret"),
+        ("password: hunter22 and more", "hunter22", "and more"),
+        ("Ocp-Apim-Subscription-Key: 0123456789abcdef", "0123456789abcdef", ""),
+        ('"authorization_token":"0123456789"', "0123456789", "authorization_token"),
+    ],
+}
+CASES = [(name, *case) for name, cases in SECRETS.items() for case in cases]
+
+
+def test_every_shape_has_its_cases():
+    assert list(SECRETS) == list(SHAPES)
+
+
+@pytest.mark.parametrize(("name", "text", "secret", "rest"), CASES)
+def test_the_secret_goes_and_the_rest_stays(name: str, text: str, secret: str, rest: str):
+    told = scrub(text)
+    assert secret not in told
+    assert rest in told
+    assert " removed]" in told
+    assert scrub(told) == told
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_each_shape_is_needed_and_does_its_part(name: str):
+    for text, secret, _ in SECRETS[name]:
+        found = SHAPES[name].search(text)
+        assert found, text
+        assert secret in found[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "The basic understanding of bearer authentication is fine.",
+        "task-management-with-a-long-name",
+        "hist_tool_fyEG9KYWStZB4DYBUkn4gqR0 toolu_01A call_abc functions.read_file:3",
+        "max_tokens: 1000, tokens = 12345678, total_tokens: 123456789",
+        "https://example.com/path?page=2&sort=up#top",
+        "mail me@example.com",
+        "the secret of success: hard",
+        "sha256 e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        "claude-sonnet-4-5-20250929 gpt-4.1 kimi-k2-0905-preview",
+    ],
+)
+def test_what_is_no_secret_stays(text: str):
+    assert scrub(text) == text
+
+
+def test_values_are_scrubbed_and_so_are_fields_by_their_names():
+    value = {"api_key": "0123456789abcdef", "n": 1, "deep": [{"Authorization": f"Bearer {LONG}"}, f"sk-{LONG}"]}
+    told = scrub_values(value)
+    assert told["n"] == 1
+    assert LONG not in json.dumps(told)
+    assert "0123456789abcdef" not in json.dumps(told)
+    assert list(told) == list(value)
+    assert scrub_values(told) == told
+
+
+def test_long_texts_take_no_longer_than_they_are_long():
+    """A hundred thousand characters of what almost is a secret: seconds would be a pattern that goes back and forth."""
+    for piece in ("a_", "eyJ", "sk-", "-----BEGIN ", "://a:", "authorization: ", "bearer ", "secret = ", "?key="):
+        started = time.process_time()
+        scrub(piece * (100_000 // len(piece)))
+        assert time.process_time() - started < 5

@@ -1,0 +1,214 @@
+"""The page: nothing that was said is ever markup, and nothing on it is fetched."""
+
+from __future__ import annotations
+
+import base64
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from segue.canonical.blocks import (
+    Block,
+    Code,
+    Media,
+    Message,
+    Native,
+    Opaque,
+    Origin,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResponse,
+)
+from segue.canonical.request import Request, Tool
+from segue.view.html import html
+from segue.view.page import Page
+
+EVIL = "</title></style></pre></details><script>alert(1)</script><img onerror=alert(2)>\" onload='alert(3)' &lt;b&gt;"
+VOID = {"meta", "img"}
+PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\nrest").decode()
+
+
+class Seen(HTMLParser):
+    """What a browser makes of the page: its elements, their attributes, and whether they close as they should."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.open: list[str] = []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def page(*blocks: Block, speaker: Any = "ai", **more: Any) -> str:
+    made: dict[str, Any] = {"title": "T", "facts": (), "request": Request(()), **more}
+    return html(Page(messages=(Message(speaker, blocks),), **made))
+
+
+CALL = ToolCall("read", {"path": "x"}, id="c1")
+ALLOWED = {
+    *("html", "head", "meta", "title", "style", "body", "main", "header", "h1", "h2", "dl", "div", "dt", "dd"),
+    *("article", "details", "summary", "p", "pre", "code", "span", "em", "ul", "li", "small", "strong", "a"),
+    *("figure", "figcaption", "img", "audio", "video"),
+}
+ATTRIBUTES = {
+    *("lang", "charset", "name", "content", "http-equiv", "class", "data-label", "src", "alt", "href", "rel"),
+    "controls",
+}
+FIELDS: dict[str, str] = {
+    "text": page(Text(EVIL)),
+    "refusal": page(Text(EVIL, refusal=True)),
+    "text in a fence": page(Text(f"```{EVIL}\n{EVIL}\n```\n`{EVIL}` **{EVIL}**")),
+    "what a human says": page(Text(EVIL), speaker="human"),
+    "what a system says": page(Text(EVIL), speaker="system"),
+    "name": html(Page("T", (), Request(()), (Message("human", (Text("x"),), name=EVIL),))),
+    "thinking": page(Thinking(EVIL, signature=EVIL, origin=Origin(EVIL, EVIL))),
+    "code": page(Code(EVIL, EVIL)),
+    "opaque": page(Opaque(EVIL, Native(EVIL, {EVIL: EVIL}), EVIL)),
+    "call": page(ToolCall(EVIL, {EVIL: [EVIL]}, id=EVIL)),
+    "free text": page(ToolCall("f", EVIL, id="c", kind="custom")),
+    "arguments that are no JSON": page(ToolCall("f", arguments_text=EVIL, id="c")),
+    "result": page(CALL, CALL.respond(EVIL)),
+    "failed result": page(CALL, CALL.respond(EVIL, error=True, synthetic=EVIL)),
+    "structured result": page(CALL, CALL.respond((), structured={EVIL: [EVIL]})),
+    "blocks in a result": page(CALL, CALL.respond((Code(EVIL, EVIL), Opaque(EVIL, text=EVIL), Thinking(EVIL)))),
+    "result without a call": page(ToolResponse("gone", EVIL, (Text(EVIL),)), speaker="tool"),
+    "title": page(Text("x"), title=EVIL),
+    "facts": page(Text("x"), facts=((EVIL, EVIL),)),
+    "system text": page(Text("x"), request=Request((), system=(Text(EVIL),))),
+    "tools": page(Text("x"), request=Request((), tools=(Tool(EVIL, EVIL, {"x": EVIL}),))),
+    "address": page(Media("image", EVIL, url=EVIL, name=EVIL)),
+    "https address": page(Media("image", url=f"https://x/{EVIL}", name=EVIL)),
+    "script address": page(Media("document", url="javascript:alert(1)", name="n")),
+    "data": page(Media("image", "image/png", data=f'{PIXEL}"{EVIL}')),
+    "media type": page(Media("image", f'image/png"{EVIL}', data=PIXEL)),
+    "data address": page(Media("image", url=f"data:text/html;base64,{PIXEL}")),
+    "file id": page(Media("document", file_id=EVIL)),
+}
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_nothing_that_is_said_becomes_markup(field: str):
+    seen = Seen(FIELDS[field])
+    assert {tag for tag, _ in seen.elements} <= ALLOWED
+    assert {name for _, attributes in seen.elements for name in attributes} <= ATTRIBUTES
+    for _, attributes in seen.elements:
+        assert not str(attributes.get("src", "data:")).startswith(("http", "javascript")), attributes
+        assert str(attributes.get("href", "https://")).startswith(("https://", "http://"))
+    for image in seen.all("img"):
+        assert (image["src"] or "").startswith("data:image/")
+
+
+@pytest.mark.parametrize("field", ["text", "call", "result", "title", "system text", "tools", "thinking"])
+def test_it_is_there_to_be_read(field: str):
+    text = Seen(FIELDS[field]).text
+    assert "<script>alert(1)</script>" in text
+    assert "&lt;b&gt;" in text
+
+
+def test_the_page_forbids_scripts_and_needs_nothing():
+    seen = Seen(FIELDS["text"])
+    [policy] = [meta["content"] or "" for meta in seen.all("meta") if meta.get("http-equiv")]
+    assert policy.startswith("default-src 'none'")
+    assert "script-src" not in policy
+    assert "url(" not in FIELDS["text"]
+    assert "@import" not in FIELDS["text"]
+    assert not {"script", "link", "iframe", "object"} & {tag for tag, _ in seen.elements}
+
+
+def test_a_call_is_folded_with_its_result():
+    seen = Seen(page(Text("before"), CALL, CALL.respond("the result")))
+    [details] = seen.all("details")
+    assert details["class"] == "call complete"
+    assert "open" not in details
+    assert seen.text.count("the result") == 1
+
+
+@pytest.mark.parametrize(
+    ("response", "state", "note"),
+    [
+        (None, "pending", "no result yet"),
+        (CALL.respond("x", error=True), "error", "failed"),
+        (CALL.respond("x", outcome="cancelled"), "cancelled", "cancelled"),
+        (CALL.respond("x", outcome="interrupted", synthetic="gone"), "interrupted", "interrupted"),
+    ],
+)
+def test_how_a_call_ended_is_seen(response: ToolResponse | None, state: str, note: str):
+    seen = Seen(page(CALL, *([response] if response else [])))
+    assert [details["class"] for details in seen.all("details")] == [f"call {state}"]
+    assert note in seen.text
+
+
+def test_a_result_whose_call_is_gone_is_shown_where_it_stands():
+    seen = Seen(page(ToolResponse("gone", "read", (Text("left over"),)), speaker="tool"))
+    assert [details["class"] for details in seen.all("details")] == ["call orphan"]
+    assert "left over" in seen.text
+
+
+def test_pictures_are_inside_the_page_and_others_only_linked():
+    inline = Seen(
+        page(Media("image", "image/png", data=PIXEL), CALL, CALL.respond((Media("image", "image/png", PIXEL),)))
+    )
+    assert [image["src"] for image in inline.all("img")] == [f"data:image/png;base64,{PIXEL}"] * 2
+    by_address = Seen(page(Media("image", url=f"data:image/jpeg;base64,{PIXEL}")))
+    assert [image["src"] for image in by_address.all("img")] == [f"data:image/jpeg;base64,{PIXEL}"]
+    elsewhere = Seen(page(Media("image", url="https://example.com/a.png?b=1&c=2")))
+    assert elsewhere.all("img") == []
+    [link] = elsewhere.all("a")
+    assert (link["href"], link["rel"]) == ("https://example.com/a.png?b=1&c=2", "noreferrer noopener")
+    sound = Seen(page(Media("audio", "audio/wav", data=PIXEL)))
+    assert [audio["src"] for audio in sound.all("audio")] == [f"data:audio/wav;base64,{PIXEL}"]
+
+
+def test_code_is_set_apart_and_words_keep_their_lines():
+    seen = Seen(page(Text("First.\n\n```python\nprint('<b>')\n```\nThen `x < y` and **so**.")))
+    assert [pre.get("data-label") for pre in seen.all("pre")] == ["python"]
+    assert len(seen.all("code")) == 2
+    assert len(seen.all("strong")) == 1
+    assert "print('<b>')" in seen.text
+
+
+@pytest.mark.parametrize(
+    ("text", "codes", "words"),
+    [
+        ("````\n```\ninside\n```\n````\nafter", ["```\ninside\n```"], "after"),
+        ("~~~\na\n```\n~~~", ["a\n```"], ""),
+        ("before\n```python\nnever closed", ["never closed"], "before"),
+        ("``` is no fence ```", [], "is no fence"),
+        ("```\n\n```", [""], ""),
+    ],
+)
+def test_fences_end_where_they_end(text: str, codes: list[str], words: str):
+    shown = page(Text(text))
+    found = [part.split("<code>")[1].split("</code>")[0] for part in shown.split("<pre")[1:]]
+    assert found == codes
+    assert words in shown
+
+
+def test_control_characters_do_not_reach_the_page():
+    shown = page(Text("a\x00b\x1b[2J\u202ec"), title="t\x07")
+    assert not set("\x00\x1b\x07\u202e") & set(shown)
+
+
+def test_light_dark_and_paper_are_thought_of():
+    shown = page(Text("x"))
+    assert "prefers-color-scheme: dark" in shown
+    assert "@media print" in shown
+    assert "details::details-content" in shown
