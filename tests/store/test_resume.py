@@ -563,16 +563,22 @@ def test_rewinding_keeps_late_results_of_calls_that_stay_and_goes_on_in_incremen
 
 def test_a_fork_at_a_turn_is_told_what_came_late_and_what_was_undone(stores, kept) -> None:
     look, run = kept.pending
-    kept.add_result(look, "long " * 2000)
-    kept.compress("truncate-results", 100)
+    kept.add_user("hurry")
+    third = kept.add_reply(reply_body("kimi", calls=[("look", "a"), ("look", "b"), ("run", "c")])).calls
+    kept.add_result(third[0], "long " * 2000)
+    assert kept.compress("truncate-results", 100).notes
+    kept.add_result(third[1], "soon")
     kept.add_user("next")
     kept.add_reply(reply_body("gemini", text="good"))
-    kept.add_result(run, "late")
+    for call in (third[2], look, run):
+        kept.add_result(call, "late")
     kept.undo()
-    fork = kept.fork("turn-1")
-    assert [m.speaker for m in fork.messages] == ["human", "ai", "tool", "tool"]
-    assert states(fork) == ["complete", "complete"]
-    assert "long long" in str(fork.messages[2])
+    fork = kept.fork("turn-2")
+    speakers = [message.speaker for message in fork.messages]
+    assert speakers == ["human", "ai", "human", "ai", *["tool"] * 5]
+    assert set(states(fork)) == {"complete"}
+    assert "long long" in str(fork.messages[4])
+    assert not fork.timeline.compressions
     fork.add_user("another way")
     assert kept.messages[-1].speaker == "tool"
     for one in (kept, fork):
