@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import segue
-from segue.canonical.blocks import Text, ToolCall
+from segue.canonical.blocks import Text, ToolCall, responses_of
 from segue.canonical.request import Reply, Usage
 from segue.errors import ConflictError, InputError, LeaseError, StoreError
 from segue.store.conversation import StoredConversation
@@ -238,7 +238,7 @@ def test_a_conversation_that_is_let_go_can_be_taken_up_again(stores, kept) -> No
     with pytest.raises(ConflictError):
         kept.add_user("now me again")
     kept.add_user("now me again")
-    assert [m.blocks[0].text for m in kept.messages[-2:]] == ["now me", "now me again"]  # pyright: ignore[reportAttributeAccessIssue]
+    assert [m.blocks[0].text for m in kept.messages[-2:]] == ["now me", "now me again"]
 
 
 # ------------------------------------------------------------------------------------------------------------ conflict
@@ -497,6 +497,50 @@ def test_a_result_for_a_call_that_was_taken_back_goes_to_no_other(stores, kept) 
     valid(kept)
 
 
+def test_an_id_that_was_taken_back_bears_no_results_by_its_name(stores, kept) -> None:
+    item = {"type": "function_call_output", "call_id": "toolu_1", "output": "found"}
+    kept.add_result("toolu_1", "one")
+    kept.add_reply(reply_body("anthropic", calls=[("look", "toolu_1")]))
+    kept.add_user("no")
+    kept.rewind("turn-1")
+    again = other(stores, kept)
+    [block] = segue.parse_item(item, "openai")
+    kept.add_blocks(block)
+    # The one that stayed has its result: this is another.
+    assert states(kept) == ["complete", "pending", "pending"]
+    assert len(kept.chat.history.ledger[kept.chat.history.newest_calls[0].id].evidence) == 1
+    again.reload()
+    assert again.chat.history.ledger == kept.chat.history.ledger
+
+
+@pytest.mark.parametrize("way", ["dump", "create", "events"])
+def test_a_call_that_was_dropped_is_known_to_whoever_goes_on(stores, kept, way: str) -> None:
+    """Its id stays its own, and a result of it never goes to a later call of the same raw id."""
+    reply = kept.add_reply(reply_body("kimi", calls=[("look", "hist_tool_own"), ("look", "c")]))
+    for call in kept.pending:
+        kept.add_result(call, "word " * 300)
+    dropped = reply.calls[1]
+    kept.add_user("next")
+    kept.add_reply(reply_body("kimi", text="so"))
+    kept.add_user("next")
+    kept.compress("drop-oldest", 0)
+    assert not kept.chat.history.newest_calls
+    chat: Any = {
+        "dump": lambda: segue.Conversation.load(kept.chat.dump()),
+        "create": lambda: StoredConversation.create(stores[0], kept.chat),
+        "events": lambda: other(stores, kept),
+    }[way]()
+    kept.close()
+    own, same = chat.add_reply(reply_body("kimi", calls=[("look", "hist_tool_own"), ("look", "c")])).calls
+    assert own.id != "hist_tool_own"
+    chat.add_result(dropped, "late")
+    chat.add_result("c", "now")
+    ledger = (chat if way == "dump" else chat.chat).history.ledger
+    assert [block.content for block in ledger[dropped.id].evidence] == [(Text("late"),)]
+    assert ledger["hist_tool_own"].state == ledger[same.id].state == "complete"
+    assert (ledger[own.id].state, ledger[same.id].completion.content) == ("pending", (Text("now"),))
+
+
 def test_rewinding_keeps_late_results_of_calls_that_stay_and_goes_on_in_increments(stores, kept) -> None:
     look, run = kept.pending
     kept.add_result(look, "one")
@@ -519,16 +563,22 @@ def test_rewinding_keeps_late_results_of_calls_that_stay_and_goes_on_in_incremen
 
 def test_a_fork_at_a_turn_is_told_what_came_late_and_what_was_undone(stores, kept) -> None:
     look, run = kept.pending
-    kept.add_result(look, "long " * 2000)
-    kept.compress("truncate-results", 100)
+    kept.add_user("hurry")
+    third = kept.add_reply(reply_body("kimi", calls=[("look", "a"), ("look", "b"), ("run", "c")])).calls
+    kept.add_result(third[0], "long " * 2000)
+    assert kept.compress("truncate-results", 100).notes
+    kept.add_result(third[1], "soon")
     kept.add_user("next")
     kept.add_reply(reply_body("gemini", text="good"))
-    kept.add_result(run, "late")
+    for call in (third[2], look, run):
+        kept.add_result(call, "late")
     kept.undo()
-    fork = kept.fork("turn-1")
-    assert [m.speaker for m in fork.messages] == ["human", "ai", "tool", "tool"]
-    assert states(fork) == ["complete", "complete"]
-    assert "long long" in str(fork.messages[2])
+    fork = kept.fork("turn-2")
+    speakers = [message.speaker for message in fork.messages]
+    assert speakers == ["human", "ai", "human", "ai", *["tool"] * 5]
+    assert set(states(fork)) == {"complete"}
+    assert "long long" in str(fork.messages[4])
+    assert not fork.timeline.compressions
     fork.add_user("another way")
     assert kept.messages[-1].speaker == "tool"
     for one in (kept, fork):
@@ -543,10 +593,27 @@ def test_orphans_get_other_ids_whoever_writes_them(stores, kept) -> None:
         kept.add_blocks(block)
         kept.close()
         kept = StoredConversation(stores[number % 2], kept.id)
-    ids = [block.call_id for m in kept.messages for block in m.blocks if getattr(block, "call_id", None)]
+    ids = [response.call_id for message in kept.messages for response in responses_of(message)]
     orphans = [call_id for call_id in ids if call_id not in kept.chat.history.ledger]
     assert len(orphans) == len(set(orphans)) == 4
     valid(kept)
+
+
+def test_keys_stay_with_whoever_has_them_and_are_not_kept(stores) -> None:
+    server = {"type": "url", "url": "https://x.example/mcp", "name": "x", "authorization_token": "hush"}
+    said = {"role": "user", "content": "go"}
+    body = {"model": "claude-opus-4-6", "max_tokens": 9, "messages": [said], "mcp_servers": [server]}
+    kept = StoredConversation.create(stores[0], segue.Conversation.from_body(body, source="anthropic"))
+    assert b"hush" in kept.render("anthropic").data
+    kept.add_user("on")
+    kept.reload()
+    assert b"hush" in kept.render("anthropic").data
+    again = other(stores, kept).render("anthropic").data
+    assert b"x.example" in again
+    assert b"hush" not in again
+    kept.set(system="other")
+    kept.reload()
+    assert b"hush" not in kept.render("anthropic").data
 
 
 def test_a_turn_is_several_appends_the_reply_before_its_results(kept) -> None:

@@ -66,7 +66,7 @@ def dumped(value: object) -> Any:
         return dict(value.native.fragment)
     tag = value.__struct_config__.tag
     fields: dict[str, Any] = {"type": tag} if isinstance(tag, str) else {}
-    for name, default in _defaults(type(value)).items():
+    for name, default in _fields(type(value)).items():
         item = getattr(value, name)
         if name == "extra":
             fields.update(cast("Mapping[str, Any]", item or {}))
@@ -76,8 +76,8 @@ def dumped(value: object) -> Any:
 
 
 @cache
-def _defaults(kind: type[Struct]) -> Mapping[str, object]:
-    """The fields of a kind, each with what it is where nothing is said."""
+def _fields(kind: type[Struct]) -> dict[str, Any]:
+    """The fields of a struct and their defaults: asked for once, since asking is slow."""
     return {field.name: field.default for field in msgspec.structs.fields(kind)}
 
 
@@ -158,7 +158,7 @@ def decode_interaction(stored: object, path: str) -> Interaction:
 
 def _built(kind: type[Struct], stored: object, path: str, *, skip: tuple[str, ...] = ()) -> Any:
     fields = _object(stored, path)
-    names = _defaults(kind)
+    names = _fields(kind)
     known: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     for name, value in fields.items():

@@ -18,7 +18,7 @@ import msgspec
 
 from segue.canonical.blocks import Block, Message, ToolCall, responses_of
 from segue.canonical.compress import Compressed as Made
-from segue.canonical.request import Reply
+from segue.canonical.request import Reply, Request
 from segue.conversation import Conversation, Rendered
 from segue.errors import InputError, LeaseError, RemoteProtocolError, StoreError
 from segue.store.base import HistoryStore, Record
@@ -36,6 +36,7 @@ from segue.store.events import (
     Switched,
     Titled,
     Undone,
+    dump_event,
 )
 from segue.store.timeline import Timeline, replayed
 
@@ -77,7 +78,7 @@ class StoredConversation:
                 store.delete(made.id)
             raise
         made._held = made._stale = True
-        made._line.chat.asked = chat.asked
+        made._line.chat.request, made._line.chat.asked = chat.request, chat.asked
         return made
 
     # ------------------------------------------------------------------------------------------------------- looking
@@ -86,8 +87,11 @@ class StoredConversation:
     def timeline(self) -> Timeline:
         """What the events tell: read again where a write failed."""
         if self._stale:
-            line = self._read()
-            line.chat.asked = self._line.chat.asked
+            line, before = self._read(), self._line.chat
+            line.chat.asked = before.asked
+            # Keys are not kept, and whoever has them goes on with them.
+            if _settings(before) == _settings(line.chat):
+                line.chat.request = before.request
             self._line, self._stale = line, False
         return self._line
 
@@ -251,6 +255,7 @@ class StoredConversation:
             chat.asked = asked
             refused = isinstance(error, InputError | RemoteProtocolError)
             self._stale = not refused or bool(journal) or _state(chat) != before
+            chat.request = before[0]
             raise
         finally:
             chat.history.journal = None
@@ -289,9 +294,14 @@ class StoredConversation:
         return Sent(target, model, tuple(made_up))
 
 
-def _state(chat: Conversation) -> tuple[object, ...]:
+def _state(chat: Conversation) -> tuple[Request, int, int, int]:
     """What a failed attempt may have left in memory, beside what is in the journal."""
     return chat.request, chat.history.edits, chat.history.turns, len(chat.history)
+
+
+def _settings(chat: Conversation) -> bytes:
+    """What is given beside the messages, as it is kept."""
+    return dump_event(Opened.of(chat.request))
 
 
 def _event(message: Message) -> Event:
