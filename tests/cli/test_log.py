@@ -10,12 +10,13 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from segue.canonical.blocks import Message, Text, Thinking
 from segue.canonical.request import Reply
 from segue.store import sqlite
-from segue.store.events import Broke, Rewound, Said, Sent, Unknown
+from segue.store.events import Broke, Completed, Rewound, Said, Sent, Unknown
 from tests.cli.kept import Kept, fill
 from tests.cli.process import SEGUE, environment, is_one_line, run
 from tests.cli.terminal import in_terminal
@@ -187,10 +188,8 @@ def test_long_results_are_cut_unless_they_are_wanted(kept: Kept):
     result = Message("tool", (Text("unused"),))
     id = kept.talk()
     with kept.store() as store:
-        record = next(r for r in store.events(id) if "completed" in type(r.event).__name__.lower())
-        block = record.event.message.blocks[0]
-        import msgspec
-
+        completed = next(record.event for record in store.events(id) if isinstance(record.event, Completed))
+        block = completed.message.blocks[0]
         long = msgspec.structs.replace(block, content=(Text("\n".join(f"line {n}" for n in range(100))),))
         other = kept.keep(Said(msgspec.structs.replace(result, blocks=(long,))))
     assert "line 99" not in kept("log", "show", other).out
