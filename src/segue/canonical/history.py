@@ -169,9 +169,10 @@ class History:
         return message if len(blocks) == len(message.blocks) else message.holding(tuple(blocks))
 
     def restore(self, entries: Iterable[Interaction]) -> None:
-        """The ledger as it was stored, or what of it the messages do not tell."""
-        for entry in entries:
-            self.ledger[entry.call.id] = entry
+        """The ledger as it was stored, in its order; or entries of it, in the place of what the messages tell."""
+        stored = {entry.call.id: entry for entry in entries}
+        self.ledger = stored if stored.keys() >= self.ledger.keys() else {**self.ledger, **stored}
+        for entry in stored.values():
             self._pairer.recall(entry.call, entry.turn_key, entry.completion, counts=not entry.taken_back)
         self._open, self._unseen, self._doubted = {}, [], {}
         for entry in self.ledger.values():
