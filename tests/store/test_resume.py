@@ -256,6 +256,31 @@ def test_a_call_that_was_dropped_is_known_to_whoever_goes_on(stores, kept, way: 
     assert (ledger[own.id].state, ledger[same.id].completion.content) == ("pending", (Text("now"),))
 
 
+@pytest.mark.parametrize("how", ["rewind", "compress"])
+def test_a_result_that_came_before_its_call_and_went_again(stores, kept, how: str) -> None:
+    kept.add_reply(reply_body("kimi", text="fine"))
+    kept.add_user("hm")
+    item = {"type": "function_call_output", "call_id": "hist_tool_early", "output": "too soon"}
+    kept.add_blocks(*segue.parse_item(item, "openai"))
+    if how == "rewind":
+        kept.rewind("turn-2")
+    else:
+        kept.add_reply(reply_body("kimi", text="fine"))
+        kept.add_user("next")
+        kept.add_reply(reply_body("kimi", text="fine"))
+        kept.add_user("next")
+        kept.compress("drop-oldest", 0)
+    assert "too soon" not in str(kept.messages)
+    [call] = kept.add_reply(reply_body("kimi", calls=[("look", "hist_tool_early")])).calls
+    state = kept.chat.history.ledger[call.id].state
+    # What was taken back never came; what was only left out is known.
+    assert (call.id, state) == ("hist_tool_early", "pending" if how == "rewind" else "complete")
+    assert (b'early"' in kept.render("openai-chat").data) is (how == "compress")
+    loaded = segue.Conversation.load(kept.chat.dump())
+    assert loaded.render("openai-chat").data == kept.render("openai-chat").data
+    valid(kept)
+
+
 def test_rewinding_keeps_late_results_of_calls_that_stay_and_goes_on_in_increments(stores, kept) -> None:
     look, run = kept.pending
     kept.add_result(look, "one")

@@ -140,6 +140,8 @@ class History:
                 if call.id in self._early:
                     entry.record(self._early.pop(call.id))
                     self._sort(entry)
+                    # A compression may have left it out since.
+                    self._is_cut = self._is_cut or call.id not in self._answered()
             kept = self._recorded(message)
             if kept is not None:
                 self._messages.append(kept)
@@ -222,7 +224,7 @@ class History:
         if not self._is_cut:
             return self.messages, []
         called = {call.id for message in self._messages for call in calls_of(message)}
-        answered = {response.call_id for message in self._messages for response in responses_of(message)}
+        answered = self._answered()
         messages: list[Message] = []
         given: list[str] = []
         for message in self._messages:
@@ -239,6 +241,9 @@ class History:
                 messages.append(Message("tool", tuple(found), turn_key=message.turn_key))
                 given += [response.call_id for response in found]
         return (tuple(messages), given) if given else (self.messages, [])
+
+    def _answered(self) -> set[str]:
+        return {response.call_id for message in self._messages for response in responses_of(message)}
 
     def cut(self, keep: Sequence[Message]) -> None:
         """Leaves only these messages; the ledger still knows every call."""
@@ -264,6 +269,8 @@ class History:
             self._open.pop(call_id, None)
             self._doubted.pop(call_id, None)
         self._unseen = [entry for entry in self._unseen if not entry.taken_back]
+        answered = self._answered()
+        self._early = {call_id: response for call_id, response in self._early.items() if call_id in answered}
         self._pairer.take_back(gone)
         self._is_cut = self._is_cut and bool(self.supplied()[1])
 
