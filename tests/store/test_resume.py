@@ -275,7 +275,7 @@ def test_a_result_that_came_before_its_call_and_went_again(stores, kept, how: st
     state = kept.chat.history.ledger[call.id].state
     # What was taken back never came; what was only left out is known.
     assert (call.id, state) == ("hist_tool_early", "pending" if how == "rewind" else "complete")
-    assert (b'early"' in kept.render("openai-chat").data) is (how == "compress")
+    assert (b"too soon" in kept.render("openai-chat").data) is (how == "compress")
     loaded = segue.Conversation.load(kept.chat.dump())
     assert loaded.render("openai-chat").data == kept.render("openai-chat").data
     valid(kept)
