@@ -12,10 +12,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from segue.store.conversation import StoredConversation
 from segue.store.postgres import PostgresStore
 from segue.store.sql import SqlStore
 from segue.store.sqlite import SqliteStore
 
+from .hands import Clock, begun
 from .server import binaries, running
 
 ENGINES = ("sqlite", "postgres")
@@ -76,6 +78,23 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[Engine]:
 @pytest.fixture
 def store(engine: Engine) -> SqlStore:
     return engine.open()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def stores(engine: Engine, clock: Clock) -> tuple[SqlStore, SqlStore]:
+    """Two that look at the same."""
+    return engine.open(clock=clock), engine.open(clock=clock)
+
+
+@pytest.fixture
+def kept(stores: tuple[SqlStore, SqlStore]) -> StoredConversation:
+    """A conversation in the hands of the first, with two calls that wait."""
+    return begun(stores[0])
 
 
 @pytest.fixture

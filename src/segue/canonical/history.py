@@ -140,6 +140,8 @@ class History:
                 if call.id in self._early:
                     entry.record(self._early.pop(call.id))
                     self._sort(entry)
+                    # A compression may have left it out since.
+                    self._is_cut = self._is_cut or call.id not in self._answered()
             kept = self._recorded(message)
             if kept is not None:
                 self._messages.append(kept)
@@ -169,9 +171,10 @@ class History:
         return message if len(blocks) == len(message.blocks) else message.holding(tuple(blocks))
 
     def restore(self, entries: Iterable[Interaction]) -> None:
-        """The ledger as it was stored, or what of it the messages do not tell."""
-        for entry in entries:
-            self.ledger[entry.call.id] = entry
+        """The ledger as it was stored, in its order; or entries of it, in the place of what the messages tell."""
+        stored = {entry.call.id: entry for entry in entries}
+        self.ledger = stored if stored.keys() >= self.ledger.keys() else {**self.ledger, **stored}
+        for entry in stored.values():
             self._pairer.recall(entry.call, entry.turn_key, entry.completion, counts=not entry.taken_back)
         self._open, self._unseen, self._doubted = {}, [], {}
         for entry in self.ledger.values():
@@ -221,7 +224,7 @@ class History:
         if not self._is_cut:
             return self.messages, []
         called = {call.id for message in self._messages for call in calls_of(message)}
-        answered = {response.call_id for message in self._messages for response in responses_of(message)}
+        answered = self._answered()
         messages: list[Message] = []
         given: list[str] = []
         for message in self._messages:
@@ -238,6 +241,9 @@ class History:
                 messages.append(Message("tool", tuple(found), turn_key=message.turn_key))
                 given += [response.call_id for response in found]
         return (tuple(messages), given) if given else (self.messages, [])
+
+    def _answered(self) -> set[str]:
+        return {response.call_id for message in self._messages for response in responses_of(message)}
 
     def cut(self, keep: Sequence[Message]) -> None:
         """Leaves only these messages; the ledger still knows every call."""
@@ -263,6 +269,8 @@ class History:
             self._open.pop(call_id, None)
             self._doubted.pop(call_id, None)
         self._unseen = [entry for entry in self._unseen if not entry.taken_back]
+        answered = self._answered()
+        self._early = {call_id: response for call_id, response in self._early.items() if call_id in answered}
         self._pairer.take_back(gone)
         self._is_cut = self._is_cut and bool(self.supplied()[1])
 

@@ -331,7 +331,9 @@ def _all_of(chat: Conversation) -> list[Event]:
     if any(entry.seen for entry in history.ledger.values()):
         events.append(Sent(""))
     told = replayed(Record(seq, 0, event) for seq, event in enumerate(events, 1)).chat.history
-    untold = tuple(entry for call_id, entry in history.ledger.items() if told.ledger.get(call_id) != entry)
+    # Calls that no message has any more have their place among the others.
+    gone = len(told.ledger) < len(history.ledger)
+    untold = tuple(entry for call_id, entry in history.ledger.items() if gone or told.ledger.get(call_id) != entry)
     tokens = msgspec.to_builtins(chat.estimate) if chat.estimate.learned else None
     if untold or tokens is not None or told.turns != history.turns:
         events.append(Recalled(history.turns, untold, tokens))

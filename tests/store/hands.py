@@ -1,0 +1,54 @@
+"""A kept conversation in somebody's hands, and somebody else who wants it: for tests of both."""
+
+from __future__ import annotations
+
+import segue
+from segue.store.conversation import StoredConversation
+from segue.store.sql import SqlStore
+from segue.wire.registry import WIRES
+
+from .voices import reply_body
+
+TOOLS = [{"name": name, "input_schema": {"type": "object"}} for name in ("look", "run")]
+TTL = 60
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000_000_000
+
+    def __call__(self) -> int:
+        return self.now
+
+    def passes(self, seconds: float) -> None:
+        self.now += round(seconds * 1_000_000)
+
+
+def begun(store: SqlStore) -> StoredConversation:
+    kept = StoredConversation.create(store, segue.Conversation(tools=TOOLS), owner="the first", ttl=TTL)
+    kept.add_user("go")
+    kept.render("anthropic")
+    kept.add_reply(reply_body("anthropic", calls=[("look", "toolu_1"), ("run", "toolu_2")]))
+    return kept
+
+
+def other(stores: tuple[SqlStore, SqlStore], kept: StoredConversation) -> StoredConversation:
+    return StoredConversation(stores[1], kept.id, owner="the second", ttl=TTL)
+
+
+def states(kept: StoredConversation) -> list[str]:
+    return [entry.state for entry in kept.chat.history.ledger.values()]
+
+
+def kinds(kept: StoredConversation) -> list[str]:
+    return [type(record.event).__name__ for record in kept._store.events(kept.id)]
+
+
+def valid(kept: StoredConversation) -> None:
+    """As it is now it can go anywhere, and a reader sees the same."""
+    reader = StoredConversation(kept._store, kept.id)
+    assert reader.messages == kept.messages
+    for wire in WIRES:
+        data = kept.render(wire).data
+        assert segue.check(data, wire)
+        assert reader.render(wire).data == data
