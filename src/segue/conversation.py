@@ -247,7 +247,9 @@ class Conversation:
             if edits != self._history.edits:
                 place, weight = 0, 0.0
             new = self._history.part(place)
-            weight += sum(map(weigh, new))
+            # One by one: the same sum, however often it was gone on from.
+            for message in new:
+                weight += weigh(message)
             self._weighed = self._history.edits, place + len(new), weight
             self._estimate.learn(weigh_settings(self._request) + weight, usage.input, identify(model).family)
 
