@@ -67,7 +67,7 @@ def test_a_story_keeps_its_sense(source: str, target: str, data: st.DataObject) 
 
 
 @EVERY_TARGET
-@examples(20, items=len(checks.TARGETS))
+@examples(10, items=len(checks.TARGETS))
 @given(data=st.data())
 def test_an_item_that_stands_twice_is_said_once(target: str, data: st.DataObject) -> None:
     """Responses: each item has an id of its own, so the same one again changes nothing (OAI-RESP-13)."""

@@ -29,6 +29,7 @@ SSE = {
     "line feeds": (b"data: 1\n\ndata: 2\n\n", [(None, b"1"), (None, b"2")]),
     "carriage returns": (b"data: 1\r\rdata: 2\r\r", [(None, b"1"), (None, b"2")]),
     "both": (b"data: 1\r\n\r\ndata: 2\r\n\r\n", [(None, b"1"), (None, b"2")]),
+    "both, in one event": (b"event: a\r\ndata: 1\r\ndata: 2\r\n\r\n", [("a", b"1\n2")]),
     "mixed": (b"data: 1\r\n\ndata: 2\r\r\n", [(None, b"1"), (None, b"2")]),
     "comments": (b": hello\n\ndata: 1\n: again\n\n", [(None, b"1")]),
     "comments on lines of their own": (b":\n: a\n\n\n: b\nevent: x\n: c\ndata: 1\n:\n\n\n:\n", [("x", b"1")]),
