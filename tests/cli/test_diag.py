@@ -134,7 +134,7 @@ def misspell_the_id(body: Any) -> None:
                     block[key] += " ü!"
 
 
-@pytest.mark.parametrize(("spoil", "layer"), [(lose_the_result, "rendering"), (misspell_the_id, "projection")], ids=str)
+@pytest.mark.parametrize(("spoil", "layer"), [(lose_the_result, "rendering"), (misspell_the_id, "projection")])
 def test_a_body_that_would_be_refused_is_1_and_a_bug_in_its_layer(
     kept: Kept, monkeypatch: pytest.MonkeyPatch, spoil: Any, layer: Any
 ):
