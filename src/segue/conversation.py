@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
+from segue.answering import Answering, Asked, understood
 from segue.canonical.blocks import Block, Message, Opaque, Speaker, Text, Thinking, ToolCall, ToolResponse, state_of
 from segue.canonical.codec import decode_interaction, dumped, dumps, loads
 from segue.canonical.compress import Compressed, Note, Summarise, compress
@@ -30,6 +31,7 @@ from segue.render.transcript import Transcript
 from segue.replies import parse_reply
 from segue.wire.base import Fetch, Wire
 from segue.wire.detect import detect_source
+from segue.wire.names import NameMap
 from segue.wire.registry import WIRES, find
 from segue.wire.text.registry import TEXT_FORMATS
 
@@ -46,8 +48,16 @@ _PART_TYPES = frozenset({"text", "image_url", "input_audio", "file", "image", "d
 class Rendered:
     """A body, ready to be sent: `fragments` are its bytes in pieces, to be written one after the other."""
 
-    def __init__(self, report: Report, *, body: dict[str, Any] | None = None, fragments: list[bytes] | None = None):
+    def __init__(
+        self,
+        report: Report,
+        asked: Asked,
+        *,
+        body: dict[str, Any] | None = None,
+        fragments: list[bytes] | None = None,
+    ) -> None:
         self.report = report
+        self._asked = asked
         if body is not None:
             self.body = body
         if fragments is not None:
@@ -64,6 +74,15 @@ class Rendered:
     @cached_property
     def data(self) -> bytes:
         return b"".join(self.fragments)
+
+    @property
+    def asked(self) -> Asked:
+        """Whom this is for, and how the tools are spelled there."""
+        return self._asked
+
+    def answer(self) -> Answering:
+        """What reads the provider's stream: `feed` it the bytes; `close` gives a reply for `add_reply`."""
+        return Answering(self._asked)
 
 
 class _Target(msgspec.Struct, frozen=True):
@@ -84,6 +103,9 @@ class _Target(msgspec.Struct, frozen=True):
         if self.tool_format in TEXT_FORMATS:
             return False
         return self.wire.demands(identify(self.model or self.wire.default_model)).reasoning_bound != "prefix"
+
+    def asked(self, request: Request, names: NameMap) -> Asked:
+        return Asked(self.wire, request, names, self.model or self.wire.default_model, self.tool_format)
 
     def say(self, request: Request, report: Report, kept: Kept | None = None) -> tuple[Transcript, Said]:
         return say(
@@ -109,6 +131,7 @@ class Conversation:
         self._growing: dict[_Target, tuple[Request, Increments]] = {}
         self._sent: Transcript | None = None
         self._made_up: Sequence[str] = ()
+        self._asked: Asked | None = None
         self._compressed: list[Note] = []
         self._estimate = Estimate()
         self._weighed: tuple[int, int, float] = (0, 0, 0.0)
@@ -203,13 +226,14 @@ class Conversation:
         self._estimate = estimate
 
     @property
-    def asked(self) -> tuple[Transcript | None, Sequence[str]]:
-        """What the next reply answers: what was rendered last, and the calls whose results were made up for it."""
-        return self._sent, self._made_up
+    def asked(self) -> tuple[Transcript | None, Sequence[str], Asked | None]:
+        """What the next reply answers: what was rendered last, the calls whose results were made up for it, and how
+        tools were spelled."""
+        return self._sent, self._made_up, self._asked
 
     @asked.setter
-    def asked(self, asked: tuple[Transcript | None, Sequence[str]]) -> None:
-        self._sent, self._made_up = asked
+    def asked(self, asked: tuple[Transcript | None, Sequence[str], Asked | None]) -> None:
+        self._sent, self._made_up, self._asked = asked
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -230,6 +254,8 @@ class Conversation:
             named = _reply_source(read_object(reply)[0]) if source is None else source
             wire = find(named, argument="source")
             reply = parse_reply(wire, reply)
+            if self._asked is not None and self._asked.wire.name == wire.name:
+                reply = understood(reply, self._asked)
         self.settle()
         self.learn(reply.usage, reply.model)
         blocks = tuple(_unnamed(block) for block in reply.blocks)
@@ -389,14 +415,16 @@ class Conversation:
         whole = grown.render(request, self._history) if grown is not None else None
         if whole is not None:
             report = Chained((self._noted(), whole.report))
-            return self._remembered(Rendered(report, fragments=whole.pieces), whole.transcript, whole.newest)
+            rendered = Rendered(report, aim.asked(request, whole.names), fragments=whole.pieces)
+            return self._remembered(rendered, whole.transcript, whole.newest)
         report = Report()
         messages, supplied = self._history.supplied()
         transcript, said = aim.say(msgspec.structs.replace(request, messages=messages), report)
         if grown is not None:
             grown.begin(request, self._history, said, report, transcript)
         report = Chained((self._noted(supplied), report))
-        return self._remembered(Rendered(report, body=said.body), transcript, report)
+        rendered = Rendered(report, aim.asked(request, said.names), body=said.body)
+        return self._remembered(rendered, transcript, report)
 
     def _noted(self, supplied: Iterable[str] = ()) -> Report:
         """What the history itself has to say."""
@@ -427,6 +455,7 @@ class Conversation:
         """What the reply to this will be bound to, and what was made up for it."""
         self._sent = transcript if identify(transcript.model).family else None
         self._made_up = [finding.call_id for finding in report.of("synthetic") if finding.call_id is not None]
+        self._asked = rendered.asked
         return rendered
 
     def dump(self) -> bytes:

@@ -22,6 +22,7 @@ from segue.canonical.request import Request
 from segue.carry import Kept, Said
 from segue.render.report import Finding, Report
 from segue.render.transcript import Transcript
+from segue.wire.names import NameMap
 
 __all__ = ["Chained", "Increments", "Whole"]
 
@@ -34,12 +35,13 @@ Say = Callable[[Request, Report, Kept | None], tuple[Transcript, Said]]
 
 
 class Whole(msgspec.Struct, frozen=True):
-    """A body in pieces, what was decided for it and for its newest part, and the transcript of that part."""
+    """A body in pieces, what was decided for it and for its newest part, the transcript of that part, and the names."""
 
     pieces: list[bytes]
     report: Report
     newest: Report
     transcript: Transcript
+    names: NameMap
 
 
 class _Rendered(msgspec.Struct, frozen=True):
@@ -121,6 +123,7 @@ class Increments:
             Chained((*self._told, newest), head=_head(window.report)),
             newest,
             window.transcript,
+            kept.names,
         )
         self._advance(request, tail, new, kept, anchored)
         return whole

@@ -1,0 +1,1 @@
+"""The agent: one scheduler, one turn loop, any provider."""

@@ -1,0 +1,90 @@
+"""What a tool is, and what it is given when it runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from segue.canonical.blocks import Block
+
+__all__ = ["Answer", "Approve", "Arguments", "Context", "Question", "Result", "Tool", "ToolError"]
+
+Arguments: TypeAlias = Mapping[str, Any]
+
+
+class ToolError(Exception):
+    """What went wrong, in words for the model. Any other exception is told by its type and text."""
+
+
+class Result(Struct, frozen=True):
+    """What a tool gives back: text, blocks (a picture), or any other value, which is told as JSON."""
+
+    content: str | tuple[Block, ...] | Mapping[str, Any] | list[Any]
+    error: bool = False
+
+
+class Question(Struct, frozen=True):
+    """Whether a call may run. `subject` is what rules are held against: a path, a command, an address.
+
+    `title` is one line, `detail` what a person wants to see before saying yes (a diff, the whole command).
+    """
+
+    tool: str
+    subject: str
+    title: str
+    detail: str = ""
+
+
+Answer: TypeAlias = Literal["once", "always", "no"]
+Approve: TypeAlias = Callable[[Question], Awaitable[Answer]]
+"""Asks somebody. `always` holds for this tool and subject as long as the session lives."""
+
+
+@dataclass
+class Context:
+    """Where a call runs. `cancelled` is set when nobody waits for it any more; long tools look at it."""
+
+    folder: Path
+    call_id: str = ""
+    progress: Callable[[str], None] = lambda text: None
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+
+Run: TypeAlias = Callable[[Arguments, Context], "Result | str | Awaitable[Result | str]"]
+
+
+def _no_paths(arguments: Arguments, folder: Path) -> Sequence[Path]:
+    return ()
+
+
+def _no_question(arguments: Arguments, folder: Path) -> Question | None:
+    return None
+
+
+def _nothing_shown(arguments: Arguments) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool that the model may call.
+
+    `blocking` ones run in a thread and are given up on cancellation; others are coroutines and are cancelled. `writes`
+    are the files that a call changes: calls that change the same one run in call order. `question` is what has to be
+    asked before a call may run, None where it neither changes nor leaves the working folder.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    run: Run
+    blocking: bool = True
+    timeout: float | None = None
+    writes: Callable[[Arguments, Path], Sequence[Path]] = _no_paths
+    question: Callable[[Arguments, Path], Question | None] = _no_question
+    shown: Callable[[Arguments], str] = _nothing_shown
