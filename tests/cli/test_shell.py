@@ -18,6 +18,7 @@ import segue
 from segue.cli import shell
 from segue.errors import InputError, ProjectionError, RemoteProtocolError
 from tests.cli.bodies import GOOD, long_chat
+from tests.cli.kept import Kept
 from tests.cli.process import SEGUE, environment, is_one_line, run, run_new
 
 VERSION = f"segue {metadata.version('segue')}\n".encode()
@@ -78,17 +79,24 @@ STARTS = {
     "assemble": (0, "--api openai-chat", CHUNK),
     "extract": (0, "--format hermes", b'<tool_call>{"name": "f", "arguments": {}}</tool_call>'),
     "emulate": (2, "kimi --script missing.json", b""),
+    "log": (0, "--json", b""),
+    "export": (0, "{id} --format anthropic", b""),
+    "import": (2, "--from anthropic", b"[]"),
+    "compress": (0, "{id} --strategy dense --budget 90000 --json", b""),
+    "diag": (0, "{id}", b""),
     "formats": (0, "", b""),
 }
 
 
 @pytest.mark.parametrize("command", shell.COMMANDS)
-def test_a_new_process_does_what_one_with_everything_loaded_does(command):
+def test_a_new_process_does_what_one_with_everything_loaded_does(command, tmp_path):
     """No command may lean on a module that another one imported, or that only a test did."""
     code, arguments, given = STARTS[command]
-    ended = run_new(command, *arguments.split(), stdin=given)
+    kept = Kept(tmp_path)
+    arguments = arguments.format(id=kept.talk()).split()
+    ended = run_new(command, *arguments, stdin=given, SEGUE_STORE=str(kept.path))
     assert ended.code == code, ended.err
-    assert ended == run(command, *arguments.split(), stdin=given)
+    assert ended == run(command, *arguments, stdin=given, SEGUE_STORE=str(kept.path))
 
 
 def test_an_unknown_command_lists_the_known_ones():
