@@ -227,7 +227,9 @@ class Session:
             verdict = check(rendered.body, endpoint.api, model=endpoint.model, profile=endpoint.profile)
             if not verdict:
                 broken = next(iter(verdict))
-                raise ProjectionError(f"{endpoint.name} would refuse this: {broken.rule} {broken.path}: {broken.message}")
+                raise ProjectionError(
+                    f"{endpoint.name} would refuse this: {broken.rule} {broken.path}: {broken.message}"
+                )
         self.emit(
             Requested(
                 provider=endpoint.provider,
