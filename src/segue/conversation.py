@@ -20,7 +20,7 @@ from segue.canonical.learning import learnt
 from segue.canonical.request import Options, Reply, Request, Tool, Usage
 from segue.canonical.tokens import Count, Estimate, weigh, weigh_settings
 from segue.carry import Kept, Said, say
-from segue.contents import Content, are_parts, blocks_of, reply_source
+from segue.contents import Content, are_blocks, are_parts, blocks_of, reply_source
 from segue.convert import Body, policy_of
 from segue.declarations import parse_declaration
 from segue.errors import InputError, text_argument
