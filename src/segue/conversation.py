@@ -21,7 +21,7 @@ from segue.canonical.request import Options, Reply, Request, Tool, Usage
 from segue.canonical.tokens import Count, Estimate, weigh, weigh_settings
 from segue.carry import Kept, Said, say
 from segue.contents import Content, are_blocks, are_parts, blocks_of, reply_source
-from segue.convert import Body, policy_of
+from segue.convert import Body, policy_of, with_profile
 from segue.declarations import parse_declaration
 from segue.errors import InputError, text_argument
 from segue.increments import Chained, Increments
@@ -399,6 +399,7 @@ class Conversation:
         target: str,
         model: str | None = None,
         *,
+        profile: str | None = None,
         tool_format: str = "auto",
         fetch: Fetch | None = None,
         ids: str = "auto",
@@ -407,7 +408,7 @@ class Conversation:
         pending: str = "complete",
         orphans: str = "text",
     ) -> Rendered:
-        """The request that continues this conversation on the target."""
+        """The request that continues this conversation on the target, or on a server that speaks it by a `profile`."""
         text_argument(model, "model", needed=False)
         text_argument(tool_format, "tool_format")
         policy = policy_of(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans)
@@ -416,6 +417,8 @@ class Conversation:
         source = WIRES.get(request.native.api) if request.native is not None else None
         if model is None and source is not None and source.provider == wire.provider:
             model = request.model
+        if profile is not None:
+            wire = with_profile(wire, profile)
         aim = _Target(wire, model, tool_format, policy, fetch)
         grown = self._grown(aim)
         whole = grown.render(request, self._history) if grown is not None else None
