@@ -15,7 +15,7 @@ _SIZE = Size(rows=24, columns=80)
 
 
 class Frame(Vt100_Output):
-    """While `held`, a flush does nothing. The cursor's place is never asked for: its answer could be taken for typing."""
+    """While `held`, a flush does nothing. The cursor's place is never asked for: the answer could look like typing."""
 
     def __init__(self, stdout: TextIO, *, coloured: bool) -> None:
         def size() -> Size:

@@ -30,67 +30,70 @@ _AGAIN = "Ctrl-C again leaves"
 
 def bindings(terminal: Terminal, hands: Hands) -> KeyBindings:
     """The keys of a terminal that is in somebody's hands."""
+    does = _Keys(terminal, hands)
     keys = KeyBindings()
     asking = Condition(lambda: terminal.asks)
+    keys.add("enter", filter=~asking)(does.send)
+    keys.add("enter", filter=asking)(does.answer)
+    keys.add("escape", "enter", filter=~asking)(does.new_line)
+    keys.add("c-j", filter=~asking)(does.new_line)
+    keys.add("c-c", eager=True)(does.interrupt)
+    keys.add(Keys.SIGINT)(does.interrupt)
+    keys.add("c-d", eager=True)(does.leave)
+    keys.add("c-t", eager=True)(does.fold)
+    keys.add("c-l")(does.clear)
+    terminal.draft.on_text_insert += does.typed
+    terminal.reply.on_text_insert += does.typed
+    return keys
 
-    def send(event: KeyPressEvent) -> None:
+
+class _Keys:
+    """What each key does."""
+
+    def __init__(self, terminal: Terminal, hands: Hands) -> None:
+        self._terminal = terminal
+        self._hands = hands
+
+    def send(self, event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         if _completed(buffer):
             return
         if buffer.document.text_before_cursor.endswith("\\"):
             buffer.delete_before_cursor()
             buffer.insert_text("\n")
-            return
-        text = buffer.text.strip()
-        if text:
+        elif text := buffer.text.strip():
             buffer.append_to_history()
             buffer.reset()
-            hands.entered(text)
+            self._hands.entered(text)
 
-    def interrupt(event: KeyPressEvent) -> None:
-        again, terminal.hint = terminal.hint == _AGAIN, ""
-        if again:
-            hands.left()
-            return
-        ended = hands.interrupted()
-        if not ended:
-            terminal.draft.reset()
-        terminal.hint = _AGAIN
+    def answer(self, event: KeyPressEvent) -> None:
+        self._terminal.answered()
 
-    def leave(event: KeyPressEvent) -> None:
-        if terminal.asks or not terminal.draft.text:
-            hands.left()
-        else:
-            terminal.draft.delete()
-
-    def new_line(event: KeyPressEvent) -> None:
+    def new_line(self, event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
 
-    def answer(event: KeyPressEvent) -> None:
-        terminal.answered()
+    def interrupt(self, event: KeyPressEvent) -> None:
+        if self._terminal.hint == _AGAIN:
+            self._hands.left()
+            return
+        if not self._hands.interrupted():
+            self._terminal.draft.reset()
+        self._terminal.hint = _AGAIN
 
-    def fold(event: KeyPressEvent) -> None:
-        terminal.fold()
+    def leave(self, event: KeyPressEvent) -> None:
+        if self._terminal.asks or not self._terminal.draft.text:
+            self._hands.left()
+        else:
+            self._terminal.draft.delete()
 
-    def clear(event: KeyPressEvent) -> None:
+    def fold(self, event: KeyPressEvent) -> None:
+        self._terminal.fold()
+
+    def clear(self, event: KeyPressEvent) -> None:
         event.app.renderer.clear()
 
-    keys.add("enter", filter=~asking)(send)
-    keys.add("enter", filter=asking)(answer)
-    keys.add("escape", "enter", filter=~asking)(new_line)
-    keys.add("c-j", filter=~asking)(new_line)
-    keys.add("c-c", eager=True)(interrupt)
-    keys.add(Keys.SIGINT)(interrupt)
-    keys.add("c-d", eager=True)(leave)
-    keys.add("c-t", eager=True)(fold)
-    keys.add("c-l")(clear)
-
-    def typed(buffer: Buffer) -> None:
-        terminal.hint = ""
-
-    terminal.draft.on_text_insert += typed
-    terminal.reply.on_text_insert += typed
-    return keys
+    def typed(self, buffer: Buffer) -> None:
+        self._terminal.hint = ""
 
 
 def _completed(buffer: Buffer) -> bool:

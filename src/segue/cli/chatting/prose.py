@@ -14,7 +14,7 @@ from prompt_toolkit.utils import get_cwidth
 
 from segue.cli.chatting.looks import Row
 
-__all__ = ["Prose"]
+__all__ = ["Exact", "Prose"]
 
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 _LIST = re.compile(r"^(\s*(?:[-*+]|\d{1,3}[.)])\s+)")
@@ -168,6 +168,25 @@ class Prose:
                 cells += (_Cell(char, opened, place + at) for at, char in enumerate(mark))
             place += len(mark)
         return cells, waiting
+
+
+class Exact:
+    """The same for where nothing is marked or broken: lines as they are."""
+
+    def __init__(self) -> None:
+        self._line = ""
+
+    def feed(self, text: str) -> list[Row]:
+        *ended, self._line = (self._line + text).split("\n")
+        return [[("", line)] for line in ended]
+
+    def close(self) -> list[Row]:
+        line, self._line = self._line, ""
+        return [[("", line)]] if line else []
+
+    @property
+    def partial(self) -> list[Row]:
+        return [[("", self._line)]] if self._line else []
 
 
 def _has_partner(text: str, place: int, mark: str) -> bool:

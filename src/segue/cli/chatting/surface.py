@@ -24,6 +24,9 @@ class Hands(Protocol):
     def left(self) -> None:
         """Ctrl-D."""
 
+    async def idle(self) -> None:
+        """Until nothing is under way."""
+
 
 class Surface(Protocol):
     """Where a chat is held."""

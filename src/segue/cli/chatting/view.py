@@ -10,7 +10,7 @@ from segue.cli.chatting.calls import Calls
 from segue.cli.chatting.clean import harmless, harmless_line
 from segue.cli.chatting.figures import counted, seconds
 from segue.cli.chatting.looks import Row, columns, cut, wrapped
-from segue.cli.chatting.prose import Prose
+from segue.cli.chatting.prose import Exact, Prose
 from segue.runtime.events import (
     Asks,
     Began,
@@ -48,7 +48,8 @@ class View:
         *,
         width: Callable[[], int],
         clock: Callable[[], float] = time.monotonic,
-        fold_key: str = "Ctrl-T",
+        fold_key: str = "Ctrl-T shows it",
+        exact: bool = False,
     ) -> None:
         self.unfolded = False
         """Whether the last thought is to be seen."""
@@ -59,7 +60,7 @@ class View:
         self._width = width
         self._clock = clock
         self._fold_key = fold_key
-        self._prose = Prose(width)
+        self._prose: Exact | Prose = Exact() if exact else Prose(width)
         self._calls = Calls()
         self._speaking = False
         self._thinking: float | None = None
@@ -169,8 +170,7 @@ class View:
         if self._thinking is not None:
             span = self._clock() - self._thinking
             self._thinking = None
-            hint = f"  {self._fold_key} shows it" if self._fold_key else ""
-            self.say([[], [("class:dim", f"{_THOUGHT} thought for {seconds(span)}{hint}")]])
+            self.say([[], [("class:dim", f"{_THOUGHT} thought for {seconds(span)}  {self._fold_key}")]])
 
     def _stop_speaking(self) -> None:
         self._stop_thinking()
@@ -234,7 +234,7 @@ class View:
         above = len(rows) - height
         head = f"{_THOUGHT} {'thinking' if self._thinking is not None else 'thought'}"
         more = f", {counted(above, 'row')} above" if above > 0 else ""
-        return [[("class:dim", f"{head}{more}  {self._fold_key} folds it")], *rows[-height:]]
+        return [[("class:dim", f"{head}{more}  Ctrl-T folds it")], *rows[-height:]]
 
 
 def user_rows(words: str, width: int) -> list[Row]:
