@@ -15,8 +15,8 @@ from segue.cli import options, streams
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from segue.cli.chatting.loop import Chat
     from segue.cli.chatting.looks import Row
+    from segue.cli.chatting.loop import Chat
     from segue.cli.chatting.surface import Surface
     from segue.cli.wishes import Wishes
 

@@ -58,7 +58,7 @@ class ChatCompleter(Completer):
 
     def _paths(self, begun: str) -> Iterator[Completion]:
         folder, _, start = begun.rpartition("/")
-        place = Path(self._chat.folder, os.path.expanduser(f"{folder}/") if folder or begun[:1] == "/" else "")
+        place = self._chat.folder / (Path(f"{folder}/").expanduser() if folder or begun[:1] == "/" else "")
         try:
             found = sorted(os.scandir(place), key=lambda entry: (not entry.is_dir(), entry.name))
         except OSError:

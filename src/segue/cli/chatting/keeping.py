@@ -116,7 +116,7 @@ async def _sessions(chat: Chat, words: str) -> None:
     now = time.time()
     rows = [
         (
-            "›" if row.id == chat.agent.conversation else " ",
+            "▸" if row.id == chat.agent.conversation else " ",
             row.id,
             ago(now - row.updated / _MICRO),
             f"{short(row.messages)} messages",

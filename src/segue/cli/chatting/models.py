@@ -67,7 +67,7 @@ async def _models(chat: Chat, words: str) -> None:
         rows += [[], [("class:bold", f"  {provider.title}"), ("class:dim", key)]]
         cells = [
             (
-                "›" if chat.endpoint.name == f"{name}/{model}" else " ",
+                "▸" if chat.endpoint.name == f"{name}/{model}" else " ",
                 f"{name}/{model}",
                 f"{short(row.context)} tokens" if row.context else "",
             )
@@ -83,7 +83,7 @@ async def _provider(chat: Chat, words: str) -> None:
         return
     cells = [
         (
-            "›" if chat.endpoint.provider == name else " ",
+            "▸" if chat.endpoint.provider == name else " ",
             name,
             "ready" if _has_key(chat, name) else "no key",
             provider.default,
@@ -125,7 +125,7 @@ def _take(chat: Chat, route: Route) -> None:
 async def _route(chat: Chat, words: str) -> None:
     route = chat.session.route
     if not words:
-        rows = [("›" if end.name == chat.endpoint.name else " ", end.name) for end in route.endpoints]
+        rows = [("▸" if end.name == chat.endpoint.name else " ", end.name) for end in route.endpoints]
         kind = kind_of(route)
         head: Row = [("", "  "), ("class:bold", kind), ("class:dim", f"  {_ABOUT[kind]}")]
         chat.say([[], head, *table(rows, ("class:mark", "class:name"), chat.width), []])
@@ -150,7 +150,7 @@ async def _toolformat(chat: Chat, words: str) -> None:
             (name, _way(name), "" if endpoint.api in form.wires else f"not over {endpoint.api}")
             for name, form in TOOL_FORMATS.items()
         ]
-        marked = [("›" if row[0] == endpoint.tool_format else " ", *row) for row in rows]
+        marked = [("▸" if row[0] == endpoint.tool_format else " ", *row) for row in rows]
         state = "auto" if endpoint.tool_format == _AUTO else "manual"
         head: Row = [("", "  tools are written as "), ("class:bold", _told(endpoint)), ("class:dim", f" ({state})")]
         chat.say([[], head, *table(marked, ("class:mark", "class:name", "", "class:dim"), chat.width), []])
