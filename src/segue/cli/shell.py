@@ -25,6 +25,7 @@ OK, FAILED, BAD_INPUT, RETRY, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 75, 130, 141
 
 # Command → the module in this package that holds it as `command`, in the order of `segue --help`.
 COMMANDS: Mapping[str, str] = {
+    "run": "run",
     "demo": "demo",
     "convert": "convert",
     "check": "check",
@@ -38,6 +39,10 @@ COMMANDS: Mapping[str, str] = {
     "compress": "compress",
     "diag": "diag",
     "formats": "formats",
+    "models": "models",
+    "trust": "trust",
+    "doctor": "doctor",
+    "completion": "completion",
 }
 
 
