@@ -47,7 +47,11 @@ def test_json_says_the_same(project: Project):
     project.says(MCP)
     told = {"file": str(project.file), "trusted": True, "counts": ["tools.allow", "mcp.files"]}
     assert project.run("trust", "--json").json == told
-    assert project.run("trust", "--revoke", "--json").json == {"file": str(project.file), "trusted": False, "counts": []}
+    assert project.run("trust", "--revoke", "--json").json == {
+        "file": str(project.file),
+        "trusted": False,
+        "counts": [],
+    }
 
 
 def test_without_a_file_there_is_nothing_to_trust(project: Project):

@@ -17,7 +17,7 @@ import click
 from msgspec.structs import replace
 
 from segue.cli import trusted
-from segue.cli.settings import Price, Provider, Settings, Tools, from_variables, parsed, read
+from segue.cli.settings import Provider, Settings, Tools, from_variables, parsed, read
 from segue.cli.streams import Unreadable
 
 __all__ = ["Config", "Source", "load", "project_file", "store", "tool_format", "user_file", "wanted"]
@@ -28,6 +28,7 @@ Ask: TypeAlias = "Callable[[Path, Sequence[str]], bool]"
 
 _PROJECT = ".segue.toml"
 _USER = "config.toml"
+_WITHHELD = ("base_url", "key_variable", "headers")
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,9 @@ class Config:
     settings: Settings
     sources: tuple[Source, ...] = ()
 
-    def price(self, name: str) -> Price | None:
-        """What `provider/model` costs, where that is known."""
-        return self.settings.prices.get(name)
+    def file_of(self, provider: str) -> Path | None:
+        """The file that tells of a provider."""
+        return next((source.path for source in self.sources if provider in source.settings.providers), None)
 
     @property
     def untrusted(self) -> Source | None:
@@ -149,7 +150,7 @@ def _wants(settings: Settings) -> tuple[str, ...]:
     providers = [
         f"providers.{name}.{key}"
         for name, provider in settings.providers.items()
-        for key in ("base_url", "key_variable")
+        for key in _WITHHELD
         if getattr(provider, key) is not None
     ]
     tools = [f"tools.{key}" for key in ("allow", "env") if getattr(settings.tools, key)]
@@ -157,9 +158,7 @@ def _wants(settings: Settings) -> tuple[str, ...]:
 
 
 def _harmless(settings: Settings) -> Settings:
-    providers = {
-        name: replace(provider, base_url=None, key_variable=None) for name, provider in settings.providers.items()
-    }
+    providers = {name: replace(provider, **dict.fromkeys(_WITHHELD)) for name, provider in settings.providers.items()}
     return replace(settings, tools=replace(settings.tools, allow=(), env=()), mcp={}, providers=providers)
 
 
@@ -188,7 +187,7 @@ def _providers(upper: Mapping[str, Provider], lower: Mapping[str, Provider]) -> 
     made = dict(lower)
     for name, provider in upper.items():
         below = lower.get(name, Provider())
-        said = {key: getattr(provider, key) or getattr(below, key) for key in Provider.__struct_fields__}
+        said = {key: _first(getattr(provider, key), getattr(below, key)) for key in Provider.__struct_fields__}
         made[name] = Provider(**said)
     return made
 

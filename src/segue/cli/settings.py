@@ -39,7 +39,7 @@ from msgspec import Meta, Struct
 
 from segue.cli.streams import Unreadable, reason
 
-__all__ = ["Mcp", "Price", "Provider", "Rule", "Settings", "Tools", "from_variables", "parsed", "read"]
+__all__ = ["Mcp", "Model", "Price", "Provider", "Rule", "Settings", "Tools", "from_variables", "parsed", "read"]
 
 T = TypeVar("T", bound=Struct)
 Words = Annotated[str, Meta(min_length=1)]
@@ -48,7 +48,7 @@ Count = Annotated[int, Meta(ge=1)]
 Money = Annotated[float, Meta(ge=0)]
 RouteName: TypeAlias = Literal["fixed", "failover", "round-robin", "rules"]
 Strategy: TypeAlias = Literal["dense", "truncate-results", "drop-oldest"]
-When: TypeAlias = Literal["long", "images", "cheapest", "always"]
+When: TypeAlias = Literal["long", "images", "otherwise"]
 
 _KINDS = {
     "str": "text",
@@ -67,15 +67,34 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 _MILLION = 1_000_000
 
 
-class Provider(Struct, frozen=True):
-    """A provider of one's own, or what is different about a known one."""
+class Model(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is known of a model; prices are for a million tokens."""
 
+    context: Count | None = None
+    input: Money | None = None
+    output: Money | None = None
+    cache_read: Money | None = None
+    cache_write: Money | None = None
+
+
+class Provider(Struct, frozen=True):
+    """A provider of one's own, or what is different about a known one. `model` is the one where none is named."""
+
+    title: Words | None = None
     api: Words | None = None
-    base_url: Words | None = None
-    key_variable: Words | None = None
     profile: Words | None = None
+    base_url: Words | None = None
+    key_variable: Words | tuple[Words, ...] | None = None
     tool_format: Words | None = None
-    models: tuple[Words, ...] = ()
+    model: Words | None = None
+    models: tuple[Words, ...] | Mapping[str, Model] | None = None
+    headers: Mapping[str, str] | None = None
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What is set, as plain values."""
+        told = msgspec.to_builtins(msgspec.structs.asdict(self), builtin_types=())
+        return {name: value for name, value in told.items() if value is not None}
 
 
 class Tools(Struct, frozen=True):
@@ -117,11 +136,16 @@ class Price(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True):
-    """Which model is asked where something holds; the first that does decides."""
+    """Which model is asked where something holds; the first that does decides. Of several models the cheapest is."""
 
     when: When
-    model: Words
+    model: Words | None = None
+    models: tuple[Words, ...] = ()
     tokens: Count | None = None
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        return self.models or ((self.model,) if self.model is not None else ())
 
 
 class Settings(Struct, frozen=True):
@@ -211,6 +235,8 @@ class _Reader:
             raise self._fault("rules", "expected a list of tables, [[rules]]")
         made = [self._value(it, Rule, f"rules[{at}]") for at, it in enumerate(cast("list[object]", tables))]
         for at, rule in enumerate(made):
+            if (rule.model is not None) == bool(rule.models):
+                raise self._fault(f"rules[{at}]", "expected either model or models")
             if (rule.when == "long") != (rule.tokens is not None):
                 raise self._fault(f"rules[{at}].tokens", 'goes with when = "long", and only with it')
         return tuple(made)
