@@ -1,4 +1,4 @@
-"""What the shell offers at TAB for a value. Nothing is made, asked or sent for it, and what can't be read is no value."""
+"""What the shell offers at TAB for a value. Nothing is made or sent for it, and what can't be read is no value."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _ids() -> Iterable[tuple[str, str]]:
 def _models() -> Iterable[tuple[str, str]]:
     from segue.cli import known
 
-    return [(f"{row.name}/{model}", row.title) for row in known.providers() for model in row.models]
+    return [(f"{row.name}/{model}", row.title) for row in known.load().providers.values() for model in row.models]
 
 
 def _tool_formats() -> Iterable[tuple[str, str]]:

@@ -20,7 +20,7 @@ from segue.cli import trusted
 from segue.cli.settings import Provider, Settings, Tools, from_variables, parsed, read
 from segue.cli.streams import Unreadable
 
-__all__ = ["Config", "Source", "load", "project_file", "store", "tool_format", "user_file", "wanted"]
+__all__ = ["Config", "Source", "load", "project_file", "source", "store", "tool_format", "user_file", "wanted"]
 
 T = TypeVar("T")
 Ask: TypeAlias = "Callable[[Path, Sequence[str]], bool]"
@@ -70,8 +70,8 @@ class Config:
 
 def load(*, trusting: bool = False, ask: Ask | None = None) -> Config:
     """Everything that is set. `trusting` takes the project's file as trusted this time, `ask` asks and remembers."""
-    sources = tuple(_source(file, project, trusting, ask) for file, project in _places())
-    layers = [from_variables(os.environ), *(source.settings for source in sources)]
+    sources = tuple(source(file, trusting=trusting, ask=ask) for file, _ in _places())
+    layers = [from_variables(os.environ), *(each.settings for each in sources)]
     whole = layers[0]
     for below in layers[1:]:
         whole = _over(whole, below)
@@ -127,7 +127,9 @@ def _places() -> Iterator[tuple[Path, bool]]:
         yield user, False
 
 
-def _source(file: Path, project: bool, trusting: bool, ask: Ask | None) -> Source:
+def source(file: Path, *, trusting: bool = False, ask: Ask | None = None) -> Source:
+    """What one file says, as far as it counts."""
+    project = file.name == _PROJECT
     data = read(file)
     settings = parsed(file, data)
     wants = _wants(settings) if project else ()

@@ -229,12 +229,7 @@ def _found(hit: Hit) -> str:
 @options.command("path", of=command)
 def path_command(*, as_json: bool) -> None:
     """Where the conversations are kept."""
-    from urllib.parse import urlsplit
-
-    where = stored.place()
-    if "://" in where:
-        parts = urlsplit(where)
-        where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    where = stored.shown_place()
     if as_json:
         _write_json({"path": where, "exists": stored.is_there()})
     else:

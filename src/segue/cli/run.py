@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli import completing, options, streams
+from segue.cli import options, streams
 
 if TYPE_CHECKING:
-    from segue.cli.agent import Agent, Wishes
+    from segue.cli.agent import Agent
     from segue.cli.telling import Teller
+    from segue.cli.wishes import Wishes
     from segue.runtime.events import Ended
 
 _ANSWERED, _FAILED, _RETRY, _SIGNALLED = 0, 1, 75, 128
@@ -46,8 +47,8 @@ def command(
       segue run -m anthropic/claude-sonnet-5 -m openai/gpt-4.1 "What does this project do?"
       segue run -c --allow "write_file(docs/**)" "Put that into docs/about.md"
     """
-    from segue.cli.agent import Wishes
     from segue.cli.telling import Lines, Plain, Value
+    from segue.cli.wishes import Wishes
 
     if as_json and jsonl:
         raise click.UsageError("--json and --jsonl are different forms", ctx)
@@ -110,7 +111,7 @@ async def _exchange(asked: str, wishes: Wishes, teller: Teller) -> int:
             teller.opened(
                 Opened(model=agent.model, why=agent.why, conversation=agent.conversation, emulated=agent.emulated)
             )
-            ended = await agent.session.ask(asked)
+            ended = await agent.ask(asked)
             if unwritten:
                 raise unwritten[0]
             teller.ended(ended, bill)

@@ -91,7 +91,7 @@ class Plain:
         why = f" ({opened.why})" if opened.why else ""
         self._say(f"{opened.model}{why}{kept}")
 
-    def hear(self, event: Event) -> None:  # noqa: C901  one case an event
+    def hear(self, event: Event) -> None:
         match event:
             case events.Words(task=None):
                 self._write(event.text)
