@@ -136,8 +136,8 @@ def _without(body: list[bytes], key: bytes) -> list[bytes]:
     first = re.compile(rb'\{\s*"%b"\s*:\s*"(?:[^"\\]|\\.)*"\s*(,?)\s*' % key, re.DOTALL).match(body[0]) if body else None
     if first is not None:
         return [b"{" + body[0][first.end() :], *body[1:]]
-    named = b'"%b"' % key
-    if not body or not any(named in piece for piece in {body[0], body[-1]}):
+    named = re.compile(rb'"%b"\s*:' % key)
+    if not body or not any(named.search(piece) for piece in {body[0], body[-1]}):
         return body
     # It is rare, and may be no more than a word that somebody said: the whole is read, one level deep.
     members = msgspec.json.decode(b"".join(body), type=dict[str, msgspec.Raw])
