@@ -26,6 +26,7 @@ OK, FAILED, BAD_INPUT, RETRY, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 75, 130, 141
 # Command → the module in this package that holds it as `command`, in the order of `segue --help`.
 COMMANDS: Mapping[str, str] = {
     "chat": "chat",
+    "run": "run",
     "demo": "demo",
     "convert": "convert",
     "check": "check",
@@ -39,6 +40,10 @@ COMMANDS: Mapping[str, str] = {
     "compress": "compress",
     "diag": "diag",
     "formats": "formats",
+    "models": "models",
+    "trust": "trust",
+    "doctor": "doctor",
+    "completion": "completion",
 }
 
 

@@ -1,0 +1,94 @@
+"""Whom there is to ask: segue's catalogue, the user's own providers, and which of them have a key."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from segue.canonical.request import Usage
+from segue.cli import config, streams
+from segue.cli.settings import Price
+from segue.errors import InputError
+from segue.runtime import providers
+from segue.runtime.providers import Endpoint, Provider
+
+__all__ = ["Known", "load"]
+
+
+class Known:
+    """The catalogue as the configuration has it."""
+
+    def __init__(self, loaded: config.Config) -> None:
+        self.config = loaded
+        self._told = _told(loaded)
+        try:
+            self.providers: Mapping[str, Provider] = providers.catalogue(self._told)
+        except InputError as error:
+            raise _with_file(error, loaded) from None
+
+    def endpoint(self, name: str, tool_format: str | None = None) -> Endpoint:
+        """One model, by `provider/model`, by its provider alone, or by its own name."""
+        found = providers.resolve(name, os.environ, self._told)
+        chosen = tool_format or os.environ.get("SEGUE_TOOL_FORMAT")
+        return msgspec.structs.replace(found, tool_format=chosen) if chosen else found
+
+    def first(self) -> Endpoint | None:
+        """The default model of the first provider whose key is set."""
+        return providers.first_available(os.environ, self._told)
+
+    def key_of(self, provider: Provider) -> str | None:
+        """The variable that has the provider's key, where one has."""
+        named = (*provider.keys, *provider.bearer)
+        found = next((name for name in named if os.environ.get(name, "").strip()), None)
+        if found is None and provider.signed and all(map(os.environ.get, _SIGNING)):
+            return _SIGNING[0]
+        return found
+
+    def price(self, provider: str, model: str) -> Price | None:
+        """What a model costs, where the user has said so."""
+        told = self.config.settings.prices.get(f"{provider}/{model}")
+        row = self.providers.get(provider)
+        if told is not None or row is None:
+            return told
+        known = row.known(model)
+        if known is None or known.input is None or known.output is None:
+            return None
+        return Price(known.input, known.output, known.cache_read, known.cache_write)
+
+    def cost(self, provider: str, model: str, usage: Usage) -> float | None:
+        """What was used, in the unit of the prices; None where there is none."""
+        price = self.price(provider, model)
+        if price is None:
+            return None
+        return price.of(
+            input=usage.input, output=usage.output, cache_read=usage.cache_read, cache_write=usage.cache_write
+        )
+
+
+_SIGNING = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+
+
+def load(*, trusting: bool = False) -> Known:
+    return Known(config.load(trusting=trusting))
+
+
+def _told(loaded: config.Config) -> dict[str, Any]:
+    """The user's tables. One whose address doesn't count, because its file isn't trusted, is none."""
+    shipped = providers.catalogue()
+    names = {spelling for row in shipped.values() for spelling in (row.name, *row.aliases)}
+    withheld = loaded.untrusted.withheld if loaded.untrusted is not None else ()
+    held = {path.split(".")[1] for path in withheld if path.startswith("providers.")}
+    return {
+        name: provider.said
+        for name, provider in loaded.settings.providers.items()
+        if name in names or provider.base_url is not None or name not in held
+    }
+
+
+def _with_file(error: InputError, loaded: config.Config) -> streams.Unreadable:
+    name = error.path.split(".")[1] if error.path.startswith("providers.") else ""
+    file = loaded.file_of(name)
+    return streams.Unreadable(f"{file}: {error}" if file else str(error))
