@@ -140,9 +140,9 @@ def _line(call: _Call, width: int, now: float, depth: int) -> Row:
 
 def _state(call: _Call, now: float) -> str:
     if call.ended is None:
-        if call.state == "running":
-            return f"{max(0, int(now - (call.began or now)))} s"
-        return "asks" if call.state == "asks" else "queued"
+        if call.state == "running" and call.began is not None:
+            return f"{max(0, int(now - call.began))} s"
+        return call.state
     parts = [_TOLD.get(call.ended.outcome, "")]
     lines = call.ended.text.count("\n") + 1
     if call.ended.outcome == "complete" and lines > 1:

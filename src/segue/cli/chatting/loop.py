@@ -53,8 +53,7 @@ class Chat:
     @property
     def endpoint(self) -> Endpoint:
         """Whom the next request goes to, as far as that can be said beforehand."""
-        tokens = self.session.book.chat.tokens
-        return self.session.route.choose(Situation(tokens=tokens)).endpoint
+        return self.session.route.choose(Situation(self.session.book.chat)).endpoint
 
     @property
     def busy(self) -> bool:
