@@ -65,13 +65,8 @@ class Timeline(Struct):
         match event:
             case Said(message) | Completed(message) | Cancelled(message):
                 self._note_turn(message.turn_key)
-            case Known(message):
-                self.known[call_answered(message)] = message
-                self._note_turn(message.turn_key)
-            case Published(calls):
-                for call_id in calls:
-                    if (told := self.known.pop(call_id, None)) is not None:
-                        self._note_turn(told.turn_key)
+            case Known() | Published():
+                self._note_outcome(event)
             case Rewound():
                 self.newest = event.turn
             case Sent():
@@ -90,6 +85,15 @@ class Timeline(Struct):
             case _:
                 # What another version wrote, and what only says where the rest came from.
                 return
+
+    def _note_outcome(self, event: Known | Published) -> None:
+        if isinstance(event, Known):
+            self.known[call_answered(event.message)] = event.message
+            self._note_turn(event.message.turn_key)
+            return
+        for call_id in event.calls:
+            if (told := self.known.pop(call_id, None)) is not None:
+                self._note_turn(told.turn_key)
 
     def _note_turn(self, turn: str | None) -> None:
         if turn is None:
@@ -152,15 +156,8 @@ def _play(event: Event, line: Timeline) -> None:
             history.add(message)
             live = _LIVE.fullmatch(message.turn_key or "")
             history.turns = max(history.turns, int(live[1]) if live is not None else 0)
-        case Known(message):
-            call_id = call_answered(message)
-            if call_id not in history.ledger or call_id in line.known:
-                raise InputError(f"no outcome of {call_id} was expected", path="message")
-        case Published(calls):
-            for call_id in calls:
-                if call_id not in line.known:
-                    raise InputError(f"nothing is known of {call_id}", path="calls")
-                history.add(line.known[call_id])
+        case Known() | Published():
+            _play_outcome(event, line)
         case Sent():
             history.mark_sent()
         case Recalled():
@@ -174,3 +171,15 @@ def _play(event: Event, line: Timeline) -> None:
             history.rewind(event.turn)
         case _:
             return
+
+
+def _play_outcome(event: Known | Published, line: Timeline) -> None:
+    if isinstance(event, Known):
+        call_id = call_answered(event.message)
+        if call_id not in line.chat.history.ledger or call_id in line.known:
+            raise InputError(f"no outcome of {call_id} was expected", path="message")
+        return
+    for call_id in event.calls:
+        if call_id not in line.known:
+            raise InputError(f"nothing is known of {call_id}", path="calls")
+        line.chat.history.add(line.known[call_id])
