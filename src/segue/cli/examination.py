@@ -104,7 +104,8 @@ class Examination:
                 count = len(store.list(_COUNTED))
         except (click.ClickException, SegueError) as error:
             told["error"] = error.message if isinstance(error, click.ClickException) else str(error)
-            self._row("bad", "store", told["error"])
+            if not any(row.get("error") == told["error"] for row in self.told["config"]):
+                self._row("bad", "store", told["error"])
             return
         told["conversations"] = count
         more = " or more" if count == _COUNTED else ""
