@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from segue.canonical.request import Usage
@@ -39,6 +41,10 @@ _SYSTEM = (
     "are relative to the working folder. Where a call is denied, go on without it, or say what you would need. Answer "
     "in plain text, and say no more than was asked for."
 )
+# The one tool that the session brings itself.
+_TASK = "task"
+# What requests are compared by: an agent reads much more than it writes.
+_TYPICAL = Usage(input=1_000_000, output=50_000)
 # A conversation is made to fit when it fills so much of a model's context, and then to so much.
 _FULL, _ROOMY = 0.85, 0.6
 
@@ -122,7 +128,7 @@ class Agent:
             approve=self._approve,
             limits=limits,
             debug=self._wishes.debug,
-            models=self.endpoint if self._wishes.tools is None else None,
+            models=self.endpoint if self._chosen_tools is None or _TASK in self._chosen_tools else None,
         )
 
     # -------------------------------------------------------------------------------------------------- who is asked
@@ -175,8 +181,7 @@ class Agent:
         return Fixed(endpoints[0]) if kind == "fixed" or len(endpoints) == 1 else Failover(endpoints)
 
     def _price_of(self, endpoint: Endpoint) -> float | None:
-        price = self.known.price(endpoint.provider, endpoint.model)
-        return None if price is None else price.input + price.output
+        return self.known.cost(endpoint.provider, endpoint.model, _TYPICAL)
 
     # ---------------------------------------------------------------------------------------------------- what is said
 
@@ -243,7 +248,25 @@ class Agent:
     # --------------------------------------------------------------------------------------------------------- tools
 
     async def _tools(self) -> Toolbox:
-        raise NotImplementedError
+        """The tools in this folder, by the user's rules and those of this time."""
+        from segue.runtime.environ import child_environment
+        from segue.runtime.permissions import Permissions
+        from segue.runtime.toolbox import Toolbox
+        from segue.runtime.tools import standard_tools
+
+        said, folder = self.known.config.settings.tools, Path.cwd()
+        allow = (*said.allow, *self._wishes.allow)
+        permissions = Permissions(allow=allow, ask=said.ask, deny=said.deny, folder=folder)
+        keys = {variable for row in self.known.providers.values() for variable in (*row.keys, *row.bearer)}
+        environment = partial(child_environment, keep=said.env, keys=keys)
+        toolbox = Toolbox(standard_tools(permissions=permissions, environment=environment), folder, permissions)
+        chosen = self._chosen_tools
+        return toolbox if chosen is None else toolbox.only(name for name in chosen if name != _TASK)
+
+    @property
+    def _chosen_tools(self) -> tuple[str, ...] | None:
+        wished = self._wishes.tools
+        return self.known.config.settings.tools.only if wished is None else wished
 
 
 def _untrusted(source: config.Source) -> str:

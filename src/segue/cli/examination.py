@@ -7,8 +7,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from importlib import metadata, util
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,12 +19,12 @@ from segue.errors import SegueError
 
 if TYPE_CHECKING:
     from segue.runtime.providers import Endpoint, Provider
+    from segue.runtime.upstream import Probed
 
 __all__ = ["Examination"]
 
 State = Literal["ok", "note", "bad"]
 _COUNTED = 10_000
-_PATIENCE = 20.0
 
 
 class Examination:
@@ -105,7 +104,8 @@ class Examination:
                 count = len(store.list(_COUNTED))
         except (click.ClickException, SegueError) as error:
             told["error"] = error.message if isinstance(error, click.ClickException) else str(error)
-            self._row("bad", "store", told["error"])
+            if not any(row.get("error") == told["error"] for row in self.told["config"]):
+                self._row("bad", "store", told["error"])
             return
         told["conversations"] = count
         more = " or more" if count == _COUNTED else ""
@@ -130,14 +130,16 @@ class Examination:
             elif online and (row.variables or row.base_url):
                 asked[row.name] = endpoint
             else:
-                self._row("ok", row.name, _words(told))
+                self._row("ok" if told["key"] else "note", row.name, _words(told))
         if asked:
             answers = asyncio.run(_reached(asked))
             for told in rows:
                 if told["provider"] in asked:
                     told["online"] = said = answers[told["provider"]]
                     free = told["key"] is None
-                    state: State = "ok" if said == "accepted" else "note" if free else "bad"
+                    state: State = (
+                        "ok" if said == "accepted" else "note" if free or said.startswith("reached") else "bad"
+                    )
                     self._row(state, told["provider"], f"{_words(told)}: {said}")
         if unset:
             self._row("note", "no key", ", ".join(unset))
@@ -171,7 +173,9 @@ class Examination:
     def _servers(self) -> None:
         rows: list[dict[str, Any]] = []
         self.told["mcp"] = rows
-        for name, server in (self._known.config.settings.mcp if self._known else {}).items():
+        if self._known is None:
+            return
+        for name, server in self._known.config.settings.mcp.items():
             if server.url is not None:
                 rows.append({"name": name, "url": server.url})
                 self._row("ok", f"mcp {name}", server.url)
@@ -216,31 +220,15 @@ def _words(told: Mapping[str, Any]) -> str:
 
 
 async def _reached(endpoints: Mapping[str, Endpoint]) -> dict[str, str]:
-    from segue.runtime.http import Http
+    """What came of asking each for the list of its models."""
+    from segue.runtime.upstream import Upstream
 
-    client = Http()
-    try:
-        answers: Sequence[str] = await asyncio.gather(*(_answer(client, it) for it in endpoints.values()))
-    finally:
-        await client.close()
-    return dict(zip(endpoints, answers, strict=True))
+    async with Upstream() as upstream:
+        answers = await asyncio.gather(*(upstream.probe(endpoint) for endpoint in endpoints.values()))
+    return {name: _came(probed) for name, probed in zip(endpoints, answers, strict=True)}
 
 
-async def _answer(client: Any, endpoint: Endpoint) -> str:
-    """What came of asking for the list of models."""
-    from segue.runtime.http import Trouble
-    from segue.runtime.letters import inquiry
-
-    try:
-        credentials = await asyncio.to_thread(endpoint.signer) if endpoint.signer is not None else None
-        async with asyncio.timeout(_PATIENCE):
-            answer = await client.send(inquiry(endpoint, now=datetime.now(UTC), credentials=credentials))
-            status: int = answer.status
-            answer.close()
-    except TimeoutError:
-        return f"no answer in {_PATIENCE:.0f} seconds"
-    except (Trouble, SegueError) as error:
-        return str(error)
-    if status in (401, 403):
-        return f"the key is not taken (HTTP {status})"
-    return "accepted" if status < 400 else f"reached, but it answered HTTP {status}"
+def _came(probed: Probed) -> str:
+    if probed.error is not None:
+        return str(probed.error)
+    return "accepted" if probed.accepted else "reached; whether the key is taken can't be told"

@@ -10,9 +10,8 @@ import msgspec
 
 from segue.canonical.request import Usage
 from segue.cli import config, streams
-from segue.cli.settings import Price
 from segue.errors import InputError
-from segue.runtime import providers
+from segue.runtime import prices, providers
 from segue.runtime.providers import Endpoint, Provider
 
 __all__ = ["Known", "load"]
@@ -47,23 +46,12 @@ class Known:
             return _SIGNING[0]
         return found
 
-    def price(self, provider: str, model: str) -> Price | None:
-        """What a model costs, where the user has said so."""
-        told = self.config.settings.prices.get(f"{provider}/{model}")
-        row = self.providers.get(provider)
-        if told is not None or row is None:
-            return told
-        known = row.known(model)
-        if known is None or known.input is None or known.output is None:
-            return None
-        return Price(known.input, known.output, known.cache_read, known.cache_write)
-
     def cost(self, provider: str, model: str, usage: Usage) -> float | None:
-        """What was used, in the unit of the prices; None where there is none."""
-        price = self.price(provider, model)
-        if price is None:
-            return None
-        return price.of(
+        """What was used, in dollars; None where no price is known."""
+        told = self.config.settings.prices.get(f"{provider}/{model}")
+        if told is None:
+            return prices.cost(usage, provider, model, self._told)
+        return told.of(
             input=usage.input, output=usage.output, cache_read=usage.cache_read, cache_write=usage.cache_write
         )
 

@@ -93,7 +93,7 @@ class Provider(Struct, frozen=True):
     @property
     def said(self) -> dict[str, Any]:
         """What is set, as plain values."""
-        told = msgspec.to_builtins(msgspec.structs.asdict(self), builtin_types=())
+        told = msgspec.json.decode(msgspec.json.encode(self))
         return {name: value for name, value in told.items() if value is not None}
 
 

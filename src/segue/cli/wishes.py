@@ -46,10 +46,14 @@ class Wishes:
         ):
             if wrong:
                 raise click.UsageError(why, ctx)
-        tools = () if none else None if names is None else tuple(filter(None, map(str.strip, names.split(","))))
+        tools = () if none else _parted(names)
         wished["allow"] = (*wished["allow"], *(("*",) if everything else ()))
         wished |= {"tools": tools, "keep": keep, "system": _system(wished["system"])}
         return cls(**wished)
+
+
+def _parted(names: str | None) -> tuple[str, ...] | None:
+    return None if names is None else tuple(name for part in names.split(",") if (name := part.strip()))
 
 
 def _system(text: str | None) -> str | None:
