@@ -83,9 +83,7 @@ def said(endpoint: Endpoint, text: str) -> str:
 
 def no_key(endpoint: Endpoint) -> UpstreamError:
     named = " or ".join(endpoint.variables)
-    return _error(
-        endpoint, f"{endpoint.provider} has no key: set {named}; segue doctor shows what is set", "key"
-    )
+    return _error(endpoint, f"{endpoint.provider} has no key: set {named}; segue doctor shows what is set", "key")
 
 
 def late(endpoint: Endpoint, what: str, seconds: float) -> UpstreamError:

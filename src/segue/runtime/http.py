@@ -170,8 +170,12 @@ def _trouble(error: Exception) -> Trouble:
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return Trouble("tls", _certificate(error.certificate_error))
     if isinstance(error, aiohttp.ClientHttpProxyError | aiohttp.ClientProxyConnectionError):
-        return Trouble("proxy", f"the proxy {error.strerror or 'is not there'}".lower() if isinstance(error, OSError)
-                       else f"the proxy answered {error.status}")
+        return Trouble(
+            "proxy",
+            f"the proxy {error.strerror or 'is not there'}".lower()
+            if isinstance(error, OSError)
+            else f"the proxy answered {error.status}",
+        )
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return Trouble("connect", f"there is no host {error.host}")
     if isinstance(error, aiohttp.ClientConnectorSSLError):

@@ -133,7 +133,9 @@ def _agent() -> str:
 
 def _without(body: list[bytes], key: bytes) -> list[bytes]:
     """The body without a key that stands outside the conversation: in the first piece, or in the last."""
-    first = re.compile(rb'\{\s*"%b"\s*:\s*"(?:[^"\\]|\\.)*"\s*(,?)\s*' % key, re.DOTALL).match(body[0]) if body else None
+    first = (
+        re.compile(rb'\{\s*"%b"\s*:\s*"(?:[^"\\]|\\.)*"\s*(,?)\s*' % key, re.DOTALL).match(body[0]) if body else None
+    )
     if first is not None:
         return [b"{" + body[0][first.end() :], *body[1:]]
     named = re.compile(rb'"%b"\s*:' % key)

@@ -33,6 +33,8 @@ def question_rows(question: Question, width: int) -> list[Row]:
     head = wrapped(harmless_line(question.title or question.tool), width, "class:bold", indent="    ", first="  ? ")
     head[0][0] = "class:ask", "  ? "
     lines = harmless(question.detail).strip("\n").expandtabs(4).split("\n") if question.detail.strip() else []
+    if len(lines) == 1 and lines[0].strip() in question.title:
+        lines = []
     is_diff = any(line.startswith("@@") for line in lines)
     rows: list[Row] = [[], *head]
     for line in lines[:_LINES]:

@@ -28,7 +28,7 @@ def footer(
 def _tokens(meter: Meter, context: int | None) -> str:
     last = meter.last
     if last is None:
-        return f"{short(context)} tokens" if context else ""
+        return ""
     holds = last.input + last.output
     return f"{short(holds)} of {short(context)}" if context else f"{short(holds)} tokens"
 

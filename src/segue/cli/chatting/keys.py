@@ -64,6 +64,7 @@ class _Keys:
         elif text := buffer.text.strip():
             buffer.append_to_history()
             buffer.reset()
+            self._terminal.hint = ""
             self._hands.entered(text)
 
     def answer(self, event: KeyPressEvent) -> None:

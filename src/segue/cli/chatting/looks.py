@@ -116,5 +116,7 @@ def table(rows: Sequence[Sequence[str]], styles: Sequence[str], width: int, *, i
             if last or room < 4:
                 break
             row.append(("", " " * (wide[place] - columns(text) + 2)))
+        while len(row) > 1 and not row[-1][1].strip():
+            row.pop()
         made.append(row)
     return made

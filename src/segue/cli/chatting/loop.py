@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from segue.cli.chatting.footer import footer
 from segue.cli.chatting.looks import Row, wrapped
 from segue.cli.chatting.meter import Meter
 from segue.cli.chatting.recap import recap
+from segue.errors import SegueError
 from segue.runtime.switching import Situation
 from segue.runtime.tooling import Answer, Question
 
@@ -85,9 +87,18 @@ class Chat:
 
     async def open(self, book: Book) -> None:
         """Goes on with another conversation."""
+        before = self.session.book
         await self.agent.take(book)
+        self._drop(before)
         self.meter.forget()
         self.greet()
+
+    def _drop(self, book: Book) -> None:
+        """A conversation in which nothing was said is not kept."""
+        store = self.agent.store
+        if store is not None and not book.messages:
+            with suppress(SegueError):
+                store.delete(book.id)
 
     def begin(self) -> None:
         """The first lines."""
@@ -185,6 +196,8 @@ class Chat:
         if self._turn is not None:
             self.session.cancel()
         await self.idle()
+        await self.session.close()
+        self._drop(self.session.book)
 
     def _begin(self, text: str) -> None:
         self._turn = asyncio.create_task(self._exchange(text))

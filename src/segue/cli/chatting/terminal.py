@@ -42,7 +42,7 @@ from segue.cli.chatting.keys import bindings
 from segue.cli.chatting.looks import STYLES, Row, cut
 from segue.cli.chatting.surface import Hands
 from segue.cli.chatting.view import View
-from segue.runtime.events import Event
+from segue.runtime.events import Began, Event
 from segue.runtime.tooling import Question
 
 __all__ = ["Terminal"]
@@ -108,6 +108,8 @@ class Terminal:
         self.view.say(rows)
 
     def hear(self, event: Event) -> None:
+        if isinstance(event, Began):
+            self.hint = ""
         self.view.hear(event)
         self.redraw()
 
@@ -237,6 +239,7 @@ class Terminal:
         return HSplit(
             [
                 ConditionalContainer(live, Condition(lambda: bool(self._live_rows()))),
+                Window(height=1),
                 Window(char="─", height=1, style="class:rule"),
                 ConditionalContainer(self._draft_window, ~self._asking),
                 ConditionalContainer(self._reply_window, self._asking),
@@ -261,7 +264,8 @@ class Terminal:
     def _live_rows(self) -> list[Row]:
         size = self._output.get_size()
         queued: list[Row] = [[("class:dim", f"  + {_brief(text)}")] for text in self._waiting()]
-        return [*self.view.live(max(3, size.rows - 8 - len(queued))), *queued]
+        rows = [*self.view.live(max(3, size.rows - 9 - len(queued))), *queued]
+        return [[], *rows] if rows and self.view.parted else rows
 
     def _live(self) -> StyleAndTextTuples:
         pieces: StyleAndTextTuples = [*chain.from_iterable([*row, ("", "\n")] for row in self._live_rows())]

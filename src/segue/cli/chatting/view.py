@@ -65,8 +65,9 @@ class View:
         self._speaking = False
         self._thinking: float | None = None
         self._asked: tuple[str, float] | None = None
-        self._blank = True
-        """Whether the last row was an empty one."""
+        self._begun = False
+        self._gap = 0
+        """How many empty rows stand before the next one."""
 
     # -------------------------------------------------------------------------------------------------------- events
 
@@ -103,14 +104,19 @@ class View:
             case _:  # pragma: no cover
                 assert_never(event)
 
-    def say(self, rows: Sequence[Row]) -> None:
-        """Rows above everything that moves. Never two empty ones in a row."""
+    def say(self, rows: Sequence[Row], *, exact: bool = False) -> None:
+        """Rows above everything that moves. An empty one is a distance, and comes with what stands below it.
+
+        Several are one, except in what is told exactly.
+        """
         kept: list[Row] = []
         for row in rows:
-            blank = not any(text.strip() for _, text in row)
-            if not (blank and self._blank):
-                kept.append([] if blank else row)
-            self._blank = blank
+            if not any(text.strip() for _, text in row):
+                self._gap = self._gap + 1 if exact else max(1, self._gap)
+                continue
+            kept += [[] for _ in range(self._gap if self._begun else 0)]
+            kept.append(row)
+            self._gap, self._begun = 0, True
         if kept:
             self._push(kept)
 
@@ -153,7 +159,7 @@ class View:
                 return
             self._speaking = True
             self.say([[]])
-        self.say(self._prose.feed(harmless(text)))
+        self.say(self._prose.feed(harmless(text)), exact=True)
 
     def _hear_thoughts(self, text: str) -> None:
         if self._thinking is None:
@@ -170,12 +176,13 @@ class View:
         if self._thinking is not None:
             span = self._clock() - self._thinking
             self._thinking = None
-            self.say([[], [("class:dim", f"{_THOUGHT} thought for {seconds(span)}  {self._fold_key}")]])
+            told = f"thought for {seconds(span)}" if span >= 0.1 else "thought"
+            self.say([[], [("class:dim", f"{_THOUGHT} {told}  {self._fold_key}".rstrip())], []])
 
     def _stop_speaking(self) -> None:
         self._stop_thinking()
         if self._speaking:
-            self.say(self._prose.close())
+            self.say(self._prose.close(), exact=True)
             self._speaking = False
 
     def _end(self, event: Ended) -> None:
@@ -204,6 +211,11 @@ class View:
     def moves(self) -> bool:
         """Whether anything changes by itself as time goes on."""
         return self._asked is not None or self._thinking is not None or bool(self._calls)
+
+    @property
+    def parted(self) -> bool:
+        """Whether what is under way keeps a distance from what is above it."""
+        return self._begun and self._gap > 0
 
     def live(self, height: int) -> list[Row]:
         """What is under way, in so many rows."""
