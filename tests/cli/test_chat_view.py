@@ -136,7 +136,14 @@ def test_no_event_drives_the_terminal(attack: str, width: int):
 # ------------------------------------------------------------------------------------------------------------- prose
 
 
-WORDS = "Let me **look at it** with `a tool`, see *.py and **kwargs.\n\n# Head\n- one `two` three\n```py\nx = 1  # **no**\n```\nend"
+WORDS = """Let me **look at it** with `a tool`, see *.py and **kwargs.
+
+# Head
+- one `two` three
+```py
+x = 1  # **no**
+```
+end"""
 
 
 def prose(pieces: Iterable[str], width: int = 60) -> list[Row]:
