@@ -22,7 +22,7 @@ from tests.cli.process import SEGUE
 ENTER, ALT_ENTER, TAB = "\r", "\x1b\r", "\t"
 CTRL_C, CTRL_D, CTRL_T = "\x03", "\x04", "\x14"
 PROMPT = "ask anything"
-_PATIENCE = 15.0
+_PATIENCE = 60.0
 
 
 class Seat:

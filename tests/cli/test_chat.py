@@ -93,7 +93,7 @@ def test_words_stream_and_ctrl_c_ends_the_turn(room: Room):
 
 def test_thoughts_are_folded_until_ctrl_t(room: Room):
     room.provider("kimi", "think I weigh the odds.\nsay Done.")
-    seat = room.chat("-m", KIMI)
+    seat = room.chat("-m", "kimi/kimi-k2-thinking")
     seat.see(PROMPT)
     seat.enter("think")
     seat.see("Done.", "thought", "Ctrl-T shows it")
@@ -161,7 +161,8 @@ def test_a_no_with_words_reaches_the_model(room: Room):
     seat.see("y yes")
     seat.enter("no, into notes.txt")
     seat.see("So be it.", "✗ write_file", "denied")
-    seat.wait_for(lambda: "into notes.txt" in spoken(claude))
+    seat.wait_for(lambda: [request.status for request in claude.requests] == [200, 200, 200])
+    assert "into notes.txt" in spoken(claude)
     assert not (room.work / "out.txt").exists()
     assert accepted(claude)
 
@@ -228,7 +229,7 @@ def test_another_model_in_the_middle_of_a_task(room: Room):
     seat.type(f"/model {KIMI}")
     seat.see(KIMI)
     seat.type(ENTER)
-    seat.see("from the next request on", "stay with anthropic/claude-sonnet-4-5")
+    seat.see("from the next request on", "the reply in flight and its tools stay")
     assert not kimi.requests
     (room.work / "go").touch()
     seat.see("says Kimi.")
@@ -260,7 +261,7 @@ def test_toolformat_lists_all_and_says_auto_or_manual(room: Room):
 
 
 def test_undo_takes_back_a_compression_then_an_exchange(room: Room):
-    notes = "words and more words " * 400
+    notes = "".join(f"line {number} of the notes\n" for number in range(400))
     (room.work / "notes.txt").write_text(notes)
     script = 'call read_file {"path": "notes.txt"}\n---\nsay First answer.\n---\nsay Second answer.\n---\nsay Third.'
     claude = room.provider("anthropic", script)
@@ -279,7 +280,7 @@ def test_undo_takes_back_a_compression_then_an_exchange(room: Room):
     seat.enter("once more")
     seat.see("Third.")
     assert "and now?" not in spoken(claude)
-    assert notes[:200] in spoken(claude)
+    assert "line 200 of the notes" in spoken(claude)
     assert accepted(claude)
 
 
@@ -390,7 +391,7 @@ def test_no_color_means_none(room: Room):
 def test_a_dumb_terminal_gets_lines(room: Room):
     room.provider("anthropic", f"say **As it is**.\n---\n{WRITE}")
     seat = room.chat("-m", CLAUDE, TERM="dumb")
-    seat.see("> ")
+    seat.see("\n>")
     seat.type("go\n")
     seat.see("**As it is**.")
     seat.type("write\n")

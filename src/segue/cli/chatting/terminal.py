@@ -75,6 +75,7 @@ class Terminal:
         self._seen = False
         """Whether the question was on the screen. What was typed before that is no answer to it."""
         self._height = 0
+        self._over = False
         self.hint = ""
         self._input = create_input()
         self._output = Frame(sys.stdout, coloured=coloured)
@@ -159,9 +160,9 @@ class Terminal:
             await self._app.run_async()
         finally:
             ticking.cancel()
-            self._app = None
+            self._app, self._over = None, True
+            self._output.held = False
             self._print_new()
-            self._output.release()
 
     def stop(self) -> None:
         if self._app is not None and self._app.is_running and not self._app.is_done:
@@ -188,6 +189,8 @@ class Terminal:
 
     def _push(self, rows: list[Row]) -> None:
         self._new += rows
+        if self._over:
+            self._print_new()
         self.redraw()
 
     def _before_render(self) -> None:
@@ -195,6 +198,8 @@ class Terminal:
         app = self._app
         if app is None:
             return
+        if self._question is not None and not self._seen:
+            self._forget_typed(app)
         size = self._output.get_size()
         height = self._layout.container.preferred_height(size.columns, size.rows).preferred
         if self._new or height < self._height:
@@ -205,9 +210,7 @@ class Terminal:
 
     def _after_render(self) -> None:
         self._output.release()
-        if self._question is not None and not self._seen and self._app is not None:
-            self._forget_typed(self._app)
-            self._seen = True
+        self._seen = self._question is not None
 
     def _forget_typed(self, app: Application[None]) -> None:
         """Whatever was typed before the question could be read."""
