@@ -15,6 +15,7 @@ __all__ = ["choices", "meant", "question_rows"]
 _LINES = 400
 """How many lines of a detail are shown; more of them nobody reads before saying yes."""
 _WORDS = {"y": "once", "yes": "once", "a": "always", "always": "always", "n": "no", "no": "no"}
+_FILES = ("--- ", "+++ ")
 _DIFF = {"+": "class:added", "-": "class:removed", "@": "class:place"}
 
 
@@ -38,11 +39,17 @@ def question_rows(question: Question, width: int) -> list[Row]:
     is_diff = any(line.startswith("@@") for line in lines)
     rows: list[Row] = [[], *head]
     for line in lines[:_LINES]:
-        style = _DIFF.get(line[:1], "class:dim") if is_diff else "class:code"
+        style = (
+            "class:code"
+            if not is_diff
+            else "class:dim"
+            if line.startswith(_FILES)
+            else _DIFF.get(line[:1], "class:dim")
+        )
         rows += wrapped(line, width, style, indent="    ")
     if (rest := len(lines) - _LINES) > 0:
         rows.append([("class:warn", f"    … {counted(rest, 'line')} more that are not shown")])
-    return rows
+    return [*rows, []]
 
 
 def choices(width: int) -> Row:

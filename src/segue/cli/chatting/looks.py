@@ -34,11 +34,13 @@ STYLES = {
     "ask": "ansiyellow bold",
     "footer": "dim",
     "rule": "dim",
-    "completion-menu": "bg:default",
-    "completion-menu.completion": "bg:default dim",
-    "completion-menu.completion.current": "bg:default fg:ansicyan bold noreverse nodim",
-    "completion-menu.meta.completion": "bg:default dim",
-    "completion-menu.meta.completion.current": "bg:default dim",
+    "completion-menu": "fg:default bg:default",
+    "completion-menu.completion": "fg:default bg:default dim",
+    "completion-menu.completion.current": "fg:ansicyan bg:default bold noreverse nodim",
+    "completion-menu.meta.completion": "fg:default bg:default dim",
+    "completion-menu.meta.completion.current": "fg:default bg:default dim",
+    "scrollbar.background": "bg:default",
+    "scrollbar.button": "bg:ansibrightblack",
 }
 _TAB = 4
 

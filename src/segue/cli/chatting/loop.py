@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import traceback
 from collections import deque
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from segue.cli.chatting import commands
 from segue.cli.chatting.approvals import meant
-from segue.cli.chatting.clean import harmless_line
+from segue.cli.chatting.clean import harmless, harmless_line
 from segue.cli.chatting.figures import counted
 from segue.cli.chatting.footer import footer
-from segue.cli.chatting.looks import Row, wrapped
+from segue.cli.chatting.looks import Row, columns, cut, wrapped
 from segue.cli.chatting.meter import Meter
 from segue.cli.chatting.recap import recap
 from segue.errors import SegueError
@@ -105,13 +109,10 @@ class Chat:
         from importlib.metadata import version
 
         agent = self.agent
+        head: Row = [("class:bold", f"segue {version('segue')}"), ("class:name", f"  {harmless_line(agent.model)}")]
         why = f"  {harmless_line(agent.why)}" if agent.why else ""
-        head: Row = [
-            ("class:bold", f"segue {version('segue')}"),
-            ("class:name", f"  {agent.model}"),
-            ("class:dim", why),
-        ]
-        self.say([head])
+        fits = columns(head) + columns(why) <= self.width
+        self.say([[*head, ("class:dim", why)] if fits else head])
         if agent.emulated:
             self.tell("nobody real is asked: an emulated model answers, with the tools of this folder", "class:warn")
         self.greet()
@@ -149,7 +150,7 @@ class Chat:
         """Asks whoever sits there, one question at a time. A no with words is told to the model as the next message."""
         async with self._asking:
             answer, words = meant(await self.surface.ask(question))
-        title = harmless_line(question.title or question.tool)
+        title = cut(harmless_line(question.title or question.tool), 60)
         match answer:
             case "once":
                 self.tell(f"yes: {title}")
@@ -204,7 +205,7 @@ class Chat:
 
     async def _exchange(self, text: str) -> None:
         try:
-            await self.agent.ask(text)
+            await self._guarded(self.agent.ask(text))
         finally:
             self._turn = None
             if self._waiting and not self._over.is_set():
@@ -212,9 +213,21 @@ class Chat:
             self.surface.redraw()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task: asyncio.Task[None] = asyncio.create_task(work)
+        task: asyncio.Task[None] = asyncio.create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _guarded(self, work: Coroutine[Any, Any, object]) -> None:
+        """What goes wrong is told, and the chat goes on."""
+        try:
+            await work
+        except click.ClickException as error:
+            self.tell(f"✗ {error.format_message()}", "class:bad")
+        except Exception as error:  # noqa: BLE001  a user never sees a traceback
+            told = f"{type(error).__name__}: {error}"
+            self.tell(f"✗ this is a bug in segue, please report it: {told}", "class:bad")
+            if os.environ.get("SEGUE_DEBUG"):
+                self.say(wrapped(harmless(traceback.format_exc()), self.width, "class:dim", indent="    "))
 
     def _price(self, provider: str, model: str, usage: Any) -> float | None:
         return self.agent.price(provider, model, usage)

@@ -157,7 +157,8 @@ class Terminal:
         self._app.ttimeoutlen = 0.05
         ticking = asyncio.create_task(self._tick())
         try:
-            await self._app.run_async()
+            with suppress(EOFError):  # the terminal went away
+                await self._app.run_async()
         finally:
             ticking.cancel()
             self._app, self._over = None, True
@@ -247,7 +248,7 @@ class Terminal:
                 ConditionalContainer(self._draft_window, ~self._asking),
                 ConditionalContainer(self._reply_window, self._asking),
                 ConditionalContainer(CompletionsMenu(max_height=_MENU), has_completions & ~self._asking),
-                Window(FormattedTextControl(self._below), height=1, style="class:footer", always_hide_cursor=True),
+                Window(FormattedTextControl(self._below), height=1, always_hide_cursor=True),
             ],
             align=VerticalAlign.TOP,
         )
