@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -97,7 +97,7 @@ async def staged(
     listen: Callable[[Event], None] = lambda event: None,
     seed: int = 0,
     **more: Any,
-) -> AsyncIterator[Stage]:
+) -> AsyncGenerator[Stage]:
     """A session over one provider for each script."""
     heard: list[Event] = []
 
