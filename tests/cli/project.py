@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from segue.emulator import Emulator
 from tests.cli.process import Ended, run, run_new
+
+KEY = "sk-test-0123456789"
 
 
 class Project:
@@ -23,7 +26,7 @@ class Project:
 
     @property
     def variables(self) -> dict[str, str]:
-        return {"HOME": str(self.home), "SEGUE_STORE": str(self.store)}
+        return {"HOME": str(self.home), "SEGUE_STORE": str(self.store), "TEST_KEY": KEY}
 
     def says(self, text: str) -> None:
         self.file.write_text(text)
@@ -38,3 +41,11 @@ class Project:
 
     def run_new(self, *arguments: str, stdin: bytes = b"", **variables: str) -> Ended:
         return run_new(*arguments, stdin=stdin, **{**self.variables, **variables})
+
+    def uses(self, **emulators: Emulator) -> None:
+        """These providers are emulated, for whoever has `TEST_KEY`."""
+        tables = (
+            f'[providers.{name.replace("_", "-")}]\nbase_url = "{emulator.base_url}"\nkey_variable = "TEST_KEY"\n'
+            for name, emulator in emulators.items()
+        )
+        self.user_says("\n".join(tables))

@@ -132,7 +132,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _explain(error: Exception) -> int:
     """Says what went wrong, and whose fault it was."""
-    from segue.errors import InputError, RemoteProtocolError, StoreError
+    from segue.errors import InputError, RemoteProtocolError, StoreError, UpstreamError
 
     if os.environ.get("SEGUE_DEBUG"):
         import traceback
@@ -145,7 +145,7 @@ def _explain(error: Exception) -> int:
             return BAD_INPUT
         case RemoteProtocolError():
             say(str(error))
-        case StoreError():
+        case StoreError() | UpstreamError():
             say(str(error))
             return RETRY if error.retryable else FAILED
         case MemoryError():
