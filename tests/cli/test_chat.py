@@ -215,6 +215,20 @@ def test_ctrl_c_ends_running_tools(room: Room):
     assert accepted(claude)
 
 
+def test_a_subagents_calls_stand_below_its_own(room: Room):
+    script = (
+        'call task {"description": "count files", "prompt": "Count them."}\n---\n'
+        'call list_dir {"path": "."}\n---\nsay None.\n---\nsay There are no files.'
+    )
+    claude = room.provider("anthropic", script)
+    seat = room.chat("-m", CLAUDE)
+    seat.see(PROMPT)
+    seat.enter("count")
+    seat.see("There are no files.")
+    assert re.search(r"^  ✓ task  count files .*\n    ✓ list_dir ", seat.text, re.MULTILINE)
+    assert accepted(claude)
+
+
 # ---------------------------------------------------------------------------------------------------------- the models
 
 

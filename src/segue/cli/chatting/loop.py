@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import traceback
 from collections import deque
 from collections.abc import Coroutine, Sequence
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from segue.runtime.session import Session
 
 __all__ = ["Chat"]
+
+# A path is no command.
+_COMMAND = re.compile(r"/[\w-]*(\s|$)")
 
 
 class Chat:
@@ -167,7 +171,7 @@ class Chat:
     # ------------------------------------------------------------------------------------------------ for the surface
 
     def entered(self, text: str) -> None:
-        if text.startswith("/"):
+        if _COMMAND.match(text):
             self._spawn(commands.run(self, text))
         elif self.busy:
             self._waiting.append(text)

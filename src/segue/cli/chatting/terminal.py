@@ -118,9 +118,8 @@ class Terminal:
         return self.view.thought
 
     def refill(self, text: str) -> None:
-        if not self.draft.text:
-            self.draft.text = text
-            self.draft.cursor_position = len(text)
+        self.draft.text = "\n".join(filter(None, [text, self.draft.text]))
+        self.draft.cursor_position = len(self.draft.text)
 
     def redraw(self) -> None:
         if self._app is not None:

@@ -242,10 +242,12 @@ class View:
         return [*row, ("class:thought", f"  {_end_of(newest, room)}")] if room > 8 else row
 
     def _unfolded(self, height: int) -> list[Row]:
-        rows = wrapped(self.thought.strip(), self._width(), "class:thought", indent="  ")
-        above = len(rows) - height
+        """The last thought, or the end of a long one."""
+        width = self._width()
+        tail = self.thought.strip()[-2 * height * width :]
+        rows = wrapped(tail, width, "class:thought", indent="  ")
         head = f"{_THOUGHT} {'thinking' if self._thinking is not None else 'thought'}"
-        more = f", {counted(above, 'row')} above" if above > 0 else ""
+        more = ", the end of it" if len(rows) > height else ""
         return [[("class:dim", f"{head}{more}  Ctrl-T folds it")], *rows[-height:]]
 
 
