@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Generator
 from pathlib import Path
@@ -13,7 +14,8 @@ from segue.cli.chatting.commands import COMMANDS, find
 from segue.emulator import Emulator
 from segue.errors import InputError
 from segue.store.sqlite import SqliteStore
-from tests.cli.process import Ended, run
+from tests.cli.process import Ended, environment, run
+from tests.cli.warm import run_warm
 
 CLAUDE = "anthropic/claude-sonnet-4-5"
 WANTED = (
@@ -168,3 +170,18 @@ def test_nobody_is_asked_through_a_pipe(pipe: Pipe):
 def test_flags_that_make_no_sense(pipe: Pipe):
     assert pipe(flags=("--json",)).code == 2
     assert "segue run --json" in pipe(flags=("--json",)).err
+
+
+def test_a_reader_who_went_away_ends_it_quietly(pipe: Pipe):
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    given = pipe.folder / "lines"
+    given.write_text("hello\nagain\n")
+    with given.open("rb") as stdin, (pipe.folder / "err").open("w+b") as err:
+        code = run_warm(
+            ["chat", "-m", CLAUDE], environment(**pipe.variables), (stdin.fileno(), write_end, err.fileno())
+        )
+        os.close(write_end)
+        err.seek(0)
+        assert (code, err.read()) == (141, b"")
+    assert not pipe.claude.requests

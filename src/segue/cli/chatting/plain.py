@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 import threading
+from collections.abc import Awaitable
 from contextlib import suppress
 
 from segue.cli import streams
@@ -30,6 +31,7 @@ class Plain:
     def __init__(self) -> None:
         self._typed = streams.on_terminal(sys.stdin)
         self._over = asyncio.Event()
+        self._unwritten: OSError | None = None
         self._view = View(
             self._write, width=self.width, fold_key="/thinking shows it" if self._typed else "", exact=True
         )
@@ -83,7 +85,9 @@ class Plain:
                     break
                 if line.strip():
                     hands.entered(line.strip())
-                    await hands.idle()
+                    await self._unless_over(hands.idle())
+            if self._unwritten is not None:
+                raise self._unwritten
         finally:
             with suppress(NotImplementedError, ValueError):
                 loop.remove_signal_handler(signal.SIGINT)
@@ -92,7 +96,23 @@ class Plain:
         self._over.set()
 
     def _write(self, rows: list[Row]) -> None:
-        streams.write(harmless(plain(rows)))
+        """What can't be written ends the chat, and is told when that is over."""
+        if self._unwritten is None:
+            try:
+                streams.write(harmless(plain(rows)))
+            except OSError as error:
+                self._unwritten = error
+                self._over.set()
+
+    async def _unless_over(self, work: Awaitable[object]) -> None:
+        """Waits for something, or for the end of the chat."""
+        waits = [asyncio.ensure_future(work), asyncio.ensure_future(self._over.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                if not wait.done():
+                    wait.cancel()
 
     async def _line(self, prompt: str) -> str | None:
         """One line; None where there is no more. The thread that waits for it holds nobody back."""
@@ -110,12 +130,8 @@ class Plain:
                 loop.call_soon_threadsafe(lambda: None if read.done() else read.set_result(line))
 
         threading.Thread(target=wait, daemon=True).start()
-        over = asyncio.create_task(self._over.wait())
-        try:
-            await asyncio.wait([read, over], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            over.cancel()
-        return (read.result() or None) if read.done() else None
+        await self._unless_over(read)
+        return (read.result() or None) if read.done() and not read.cancelled() else None
 
 
 def _forget_typed() -> None:
