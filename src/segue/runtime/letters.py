@@ -109,7 +109,7 @@ def _signed(endpoint: Endpoint, letter: Letter, now: datetime, credentials: aws.
         name = "authorization" if endpoint.bearer else _KEY_HEADERS.get(endpoint.api, "authorization")
         headers[name] = endpoint.key.reveal() if name != "authorization" else f"Bearer {endpoint.key.reveal()}"
     elif credentials is not None:
-        told = {name: value for name, value in headers.items() if name in ("content-type",)}
+        told = {name: value for name, value in headers.items() if name == "content-type"}
         headers |= aws.sign(
             credentials,
             method=letter.method,
@@ -133,7 +133,9 @@ def _agent() -> str:
 
 def _without(body: list[bytes], key: bytes) -> list[bytes]:
     """The body without a key that stands outside the conversation: in the first piece, or in the last."""
-    first = re.compile(rb'\{\s*"%b"\s*:\s*"(?:[^"\\]|\\.)*"\s*(,?)\s*' % key, re.DOTALL).match(body[0]) if body else None
+    first = (
+        re.compile(rb'\{\s*"%b"\s*:\s*"(?:[^"\\]|\\.)*"\s*(,?)\s*' % key, re.DOTALL).match(body[0]) if body else None
+    )
     if first is not None:
         return [b"{" + body[0][first.end() :], *body[1:]]
     named = re.compile(rb'"%b"\s*:' % key)
