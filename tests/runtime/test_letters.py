@@ -106,6 +106,7 @@ def test_headers_from_variables() -> None:
         ("anthropic", "https://api.anthropic.com/v1/models?limit=1000"),
         ("gemini", "https://generativelanguage.googleapis.com/v1beta/models?pageSize=1000"),
         ("bedrock", "https://bedrock.eu-west-1.amazonaws.com/foundation-models"),
+        ("openrouter", "https://openrouter.ai/api/v1/key"),
     ],
 )
 def test_what_is_asked_without_cost(name: str, url: str) -> None:

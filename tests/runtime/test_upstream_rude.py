@@ -540,6 +540,14 @@ def whom(api: str = "openai-chat", **more: Any) -> Endpoint:
         ("anthropic", 400, {"error": {"message": "prompt is too long: 210000 tokens"}}, "refused", False, "compress"),
         ("openai-chat", 400, {"error": {"message": "Unknown parameter: 'x'"}}, "refused", False, "segue diag ID"),
         (
+            "gemini",
+            400,
+            {"error": {"message": "A call of the model turn was not found"}},
+            "refused",
+            False,
+            "segue diag",
+        ),
+        (
             "openai-chat",
             422,
             {"detail": [{"loc": ["body", "x"], "msg": "Field required"}]},
