@@ -11,7 +11,18 @@ from typing import Any, cast
 import msgspec
 
 from segue.answering import Answering, Asked, understood
-from segue.canonical.blocks import Block, Message, Opaque, Speaker, Text, Thinking, ToolCall, ToolResponse, state_of
+from segue.canonical.blocks import (
+    Block,
+    Message,
+    Opaque,
+    Outcome,
+    Speaker,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResponse,
+    state_of,
+)
 from segue.canonical.codec import decode_interaction, dumped, dumps, loads
 from segue.canonical.compress import Compressed, Note, Summarise, compress
 from segue.canonical.history import History, bound_to
@@ -326,26 +337,37 @@ class Conversation:
 
         Text and blocks stay what they are; any other value is a JSON result.
         """
+        self._history.add(self.outcome_of(call, content, error=error))
+
+    def cancel(self, call: ToolCall | str) -> None:
+        """Ends a call that will have no result."""
+        self._history.add(self.outcome_of(call, outcome="cancelled"))
+
+    def interrupt(self, call: ToolCall | str, why: str) -> None:
+        """Ends a call of which nobody knows any more what became of it."""
+        self._history.add(self.outcome_of(call, outcome="interrupted", why=why))
+
+    def outcome_of(
+        self,
+        call: ToolCall | str,
+        content: object = None,
+        *,
+        error: bool = False,
+        outcome: Outcome | None = None,
+        why: str = "cancelled",
+    ) -> Message:
+        """The message that ends a call, not yet said: its result, or that it has none."""
         found = self.call_of(call)
-        if content is None or isinstance(content, str):
+        if outcome is not None:
+            words = TEXTS.cancelled if outcome == "cancelled" else TEXTS.interrupted
+            response = found.respond(words, error=True, outcome=outcome, synthetic=why)
+        elif content is None or isinstance(content, str):
             response = found.respond(content or "", error=error)
         elif are_blocks(content) or are_parts(content):
             response = found.respond(blocks_of(cast("Content", content)), error=error)
         else:
             response = found.respond((), structured=plain(content), error=error)
-        self._history.add(Message("tool", (response,), turn_key=self._history.ledger[found.id].turn_key))
-
-    def cancel(self, call: ToolCall | str) -> None:
-        """Ends a call that will have no result."""
-        found = self.call_of(call)
-        response = found.respond(TEXTS.cancelled, error=True, outcome="cancelled", synthetic="cancelled")
-        self._history.add(Message("tool", (response,), turn_key=self._history.ledger[found.id].turn_key))
-
-    def interrupt(self, call: ToolCall | str, why: str) -> None:
-        """Ends a call of which nobody knows any more what became of it."""
-        found = self.call_of(call)
-        response = found.respond(TEXTS.interrupted, error=True, outcome="interrupted", synthetic=why)
-        self._history.add(Message("tool", (response,), turn_key=self._history.ledger[found.id].turn_key))
+        return Message("tool", (response,), turn_key=self._history.ledger[found.id].turn_key)
 
     def call_of(self, call: ToolCall | str) -> ToolCall:
         """The call that is meant: by itself, by its canonical id, or by its raw id in the newest turn."""
