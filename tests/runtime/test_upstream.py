@@ -17,7 +17,7 @@ from segue.errors import UpstreamCause, UpstreamError
 from segue.runtime import aws
 from segue.runtime.events import Waiting
 from segue.runtime.providers import Endpoint, Secret
-from segue.runtime.upstream import Timeouts, Upstream
+from segue.runtime.upstream import Patience, Timeouts, Upstream
 from segue.wire.registry import WIRES
 
 KEY = "segue-0123456789-key"
@@ -66,10 +66,16 @@ async def ask(upstream: Upstream, whom: Endpoint, told: list[Waiting] | None = N
 
 
 def played(
-    emulator: Emulator, told: list[Waiting] | None = None, *, key: str | None = KEY, **options: Any
+    emulator: Emulator,
+    told: list[Waiting] | None = None,
+    *,
+    key: str | None = KEY,
+    attempts: int = 4,
+    first: float = 0.5,
+    **options: Any,
 ) -> segue.Reply:
     async def play() -> segue.Reply:
-        async with Upstream(**options) as upstream:
+        async with Upstream(patience=Patience(attempts, first), **options) as upstream:
             whom = endpoint(emulator.api, emulator.base_url, key=None if key is None else Secret(key))
             return await ask(upstream, whom, told)
 
@@ -203,7 +209,7 @@ def test_waits_grow_and_are_the_same_for_the_same_chance() -> None:
     def waits(drawn: float) -> list[float]:
         told: list[Waiting] = []
         with start("openai-chat", faults=["server-error"]) as emulator:
-            failed(emulator, told, attempts=4, pause=1.0, random=lambda: drawn)
+            failed(emulator, told, attempts=4, first=1.0, random=lambda: drawn)
         return [waiting.seconds for waiting in told]
 
     assert waits(1.0) == [1.0, 2.0, 4.0]
@@ -214,7 +220,7 @@ def test_a_wait_that_is_asked_for_is_kept_to() -> None:
     told: list[Waiting] = []
     script = "error 429 Slow down. (retry after 7)\n---\nsay Now."
     with start("anthropic", script=script) as emulator:
-        assert played(emulator, told, pause=1.0, random=lambda: 0.5).text == "Now."
+        assert played(emulator, told, first=1.0, random=lambda: 0.5).text == "Now."
     assert [waiting.seconds for waiting in told] == [7.5]
 
 
@@ -339,7 +345,7 @@ def test_many_at_once(api: str) -> None:
 
 def test_under_chaos_every_request_ends_well_or_with_an_error() -> None:
     async def play(emulator: Emulator) -> list[Any]:
-        async with Upstream(attempts=3, timeouts=Timeouts(first=5.0, silence=5.0)) as upstream:
+        async with Upstream(patience=Patience(3), timeouts=Timeouts(first=5.0, silence=5.0)) as upstream:
             whom = endpoint(emulator.api, emulator.base_url)
             return await asyncio.gather(*(ask(upstream, whom) for _ in range(60)), return_exceptions=True)
 

@@ -61,7 +61,7 @@ def talk(*answers: bytes, told: list[Waiting] | None = None, **options: Any) -> 
     """What came of one request: the reply or the error, and the server."""
 
     async def play() -> tuple[Any, Rude]:
-        async with rude(*answers) as server, Upstream(attempts=3, **options) as upstream:
+        async with rude(*answers) as server, Upstream(patience=Patience(3), **options) as upstream:
             try:
                 return await ask(upstream, endpoint("openai-chat", server.url), told), server
             except UpstreamError as error:
@@ -241,7 +241,7 @@ def test_a_connection_that_is_never_made() -> None:
                 for one in waiting:
                     one.setblocking(False)
                     one.connect_ex(place)
-                async with Upstream(attempts=2, timeouts=Timeouts(connect=0.2)) as upstream:
+                async with Upstream(patience=Patience(2), timeouts=Timeouts(connect=0.2)) as upstream:
                     with pytest.raises(UpstreamError) as raised:
                         await ask(upstream, endpoint("openai-chat", f"http://127.0.0.1:{place[1]}"))
             finally:
@@ -326,7 +326,7 @@ def test_what_is_sent_along() -> None:
 
 def through(monkeypatch: pytest.MonkeyPatch, proxy: str, url: str = "http://provider.example/v1") -> Any:
     async def play() -> Any:
-        async with Upstream(attempts=1) as upstream:
+        async with Upstream(patience=Patience(1)) as upstream:
             try:
                 return await ask(upstream, endpoint("openai-chat", url))
             except UpstreamError as error:
@@ -435,7 +435,7 @@ def test_a_certificate_that_nobody_knows(tmp_path: Path) -> None:
 
 def test_a_server_that_does_not_speak_tls() -> None:
     async def play() -> UpstreamError:
-        async with rude(GOOD) as server, Upstream(attempts=1, timeouts=Timeouts(connect=0.3)) as upstream:
+        async with rude(GOOD) as server, Upstream(patience=Patience(1), timeouts=Timeouts(connect=0.3)) as upstream:
             with pytest.raises(UpstreamError) as raised:
                 await ask(upstream, endpoint("openai-chat", server.url.replace("http:", "https:")))
         return raised.value
@@ -631,7 +631,7 @@ def failure(cause: UpstreamCause = "overloaded", **more: Any) -> UpstreamError:
 
 
 def test_patience() -> None:
-    patience = Patience(attempts=6, pause=1.0, longest=5.0, asked=60.0)
+    patience = Patience(attempts=6, first=1.0, longest=5.0, asked=60.0)
     assert [patience.wait(count, failure(), 1.0) for count in range(1, 7)] == [1.0, 2.0, 4.0, 5.0, 5.0, None]
     assert [patience.wait(1, failure(), drawn) for drawn in (0.0, 0.5, 1.0)] == [0.5, 0.75, 1.0]
     assert patience.wait(1, failure(retry_after=60.0), 0.0) == 60.0

@@ -50,7 +50,7 @@ _BAD_KEY = frozenset(
 _NO_MODEL = frozenset({"model_not_found", "model_not_exist", "invalid_model", "resourcenotfoundexception"})
 _NO_MODEL_WORDS = re.compile(
     r"\b(?:invalid|unknown|unsupported|no such) model\b|model identifier is invalid"
-    r"|\bmodel\b[ :]*[`'\"]?[\w./:@-]*[`'\"]?,? ?(?:is |was |does )?(?:not (?:exist|found)|is invalid)",
+    r"|\bmodel\b[ :]*(?:[`'\"][^`'\"]*[`'\"]|\S*[\d/-]\S*)?,? ?(?:is |was |does )?(?:not (?:exist|found)|is invalid)",
     re.IGNORECASE,
 )
 _TOO_LONG = re.compile(

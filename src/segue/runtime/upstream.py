@@ -53,17 +53,17 @@ _USUAL = Timeouts()
 
 
 class Patience(Struct, frozen=True):
-    """How often a request is sent at most, and the pauses between: each about twice the one before, up to `longest`.
+    """How often a request is sent at most, and the waits between: each about twice the one before, up to `longest`.
 
     What a provider asks for counts more. Where it asks for more than `asked`, nobody waits: the error says how long.
     After silence the request is sent `silent` times in all: each of them took its whole time.
     """
 
     attempts: int = 4
-    pause: float = 0.5
-    silent: int = 2
+    first: float = 0.5
     longest: float = 20.0
     asked: float = 60.0
+    silent: int = 2
 
     def wait(self, failures: int, error: UpstreamError, drawn: float) -> float | None:
         """How long to wait after so many failures, None where there is no point. `drawn` is between 0 and 1."""
@@ -71,9 +71,12 @@ class Patience(Struct, frozen=True):
         if not error.retryable or error.cause == "broken" or failures >= most:
             return None
         if error.retry_after is None:
-            return min(self.longest, self.pause * 2 ** (failures - 1)) * (0.5 + drawn / 2)
+            return min(self.longest, self.first * 2 ** (failures - 1)) * (0.5 + drawn / 2)
         # All who were refused together should not come back together.
-        return error.retry_after + drawn * self.pause if error.retry_after <= self.asked else None
+        return error.retry_after + drawn * self.first if error.retry_after <= self.asked else None
+
+
+_PATIENT = Patience()
 
 
 class Stream:
@@ -127,22 +130,20 @@ class Probed(Struct, frozen=True):
 class Upstream:
     """The way to all providers. It belongs to one event loop; `close` it there, or use it in an `async with`.
 
-    A request is sent `attempts` times at most; `pause` is about how many seconds lie between the first two. `random`
-    gives numbers between 0 and 1, `now` the time in UTC.
+    `random` gives numbers between 0 and 1, `now` the time in UTC.
     """
 
     def __init__(
         self,
         *,
-        attempts: int = 4,
-        pause: float = 0.5,
         timeouts: Timeouts = _USUAL,
+        patience: Patience = _PATIENT,
         random: Callable[[], float] = chance.random,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         http: Http | None = None,
     ) -> None:
         self._timeouts = timeouts
-        self._patience = Patience(attempts, pause)
+        self._patience = patience
         self._random = random
         self._now = now
         self._http = Http(connect=timeouts.connect) if http is None else http
