@@ -65,7 +65,7 @@ def _write(arguments: Arguments, context: Context) -> str:
     data = _bytes_of(content)
     new = replace_file(place, data, context)
     lines = content.count("\n") + bool(content and not content.endswith("\n"))
-    return f"{'created' if new else 'replaced'} {place.shown}: {lines:,} lines, {size_words(len(data))}"
+    return f"{'created' if new else 'replaced'} {place.shown}: {lines:,} {'line' if lines == 1 else 'lines'}, {size_words(len(data))}"
 
 
 def _ask_write(arguments: Arguments, folder: Path) -> Question:
