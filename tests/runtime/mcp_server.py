@@ -127,6 +127,8 @@ def old() -> None:
                 send(id=message["id"], result={"content": [{"type": "text", "text": "grew"}]})
             case _ if "id" in message:
                 send(id=message["id"], error={"code": -32601, "message": "unknown"})
+            case _:
+                pass
 
 
 if __name__ == "__main__":

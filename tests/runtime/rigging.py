@@ -42,7 +42,9 @@ class Somebody:
         return self.answer
 
 
-def play(tool: Tool, folder: Path, arguments: Any, *, somebody: Somebody | None = None, between: Any = None, **rules: Any):
+def play(
+    tool: Tool, folder: Path, arguments: Any, *, somebody: Somebody | None = None, between: Any = None, **rules: Any
+):
     """A whole call: asked about, and run if it may. `between` happens after the answer and before the run."""
 
     async def go() -> str:

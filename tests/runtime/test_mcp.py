@@ -7,6 +7,7 @@ import subprocess
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,7 +57,7 @@ async def by_http(folder):
 WAYS = {"stdio": running, "http": by_http}
 
 
-def tool(servers, name):
+def tool(servers, name) -> Any:
     return next(tool for tool in servers.tools() if tool.name == f"trial__{name}")
 
 
@@ -221,7 +222,9 @@ def test_hints_are_not_trusted(tmp_path):
         async with running(tmp_path) as servers:
             for rules, may in [({}, False), ({"allow": ["trial__*"]}, True), ({"allow": ["trial__add"]}, True)]:
                 box = Toolbox([], tmp_path, Permissions(**rules), sources=[servers.tools])
-                refusal = await box.may(box.find("trial__add"), {"a": 1, "b": 2}, None)
+                found = box.find("trial__add")
+                assert found is not None
+                refusal = await box.may(found, {"a": 1, "b": 2}, None)
                 assert (refusal is None) == may
             question = tool(servers, "add").question({"a": 1}, tmp_path)
             assert "it says of itself: only reads" in question.detail

@@ -145,7 +145,11 @@ def test_a_rule_that_denies_looks_into_the_command(command, tmp_path):
 
 
 @examples(0.5)
-@given(st.lists(st.sampled_from(["a", " ", "'", '"', "\\", ";", "&", "|", "\n", "$(", "`", "#", ">", "(", "x=1"]), max_size=12))
+@given(
+    st.lists(
+        st.sampled_from(["a", " ", "'", '"', "\\", ";", "&", "|", "\n", "$(", "`", "#", ">", "(", "x=1"]), max_size=12
+    )
+)
 def test_parts_hold_no_operator_that_a_shell_would_see(pieces):
     """Each part, read alone, is again one simple command: nothing hides in it."""
     text = "".join(pieces)

@@ -173,7 +173,12 @@ def test_grep_shows_what_stands_around(tmp_path):
         *("a-2-2", "a:3:3", "a-4-4", "a:5:5", "a-6-6", "--", "a-14-14", "a:15:15", "a-16-16")
     ]
     told = say(grep(), tmp_path, pattern="1", limit=3)
-    assert told.split("\n") == ["a:1:1", "a:10:10", "a:11:11", "[there are more matches; narrow the pattern or the path]"]
+    assert told.split("\n") == [
+        "a:1:1",
+        "a:10:10",
+        "a:11:11",
+        "[there are more matches; narrow the pattern or the path]",
+    ]
     assert say(grep(), tmp_path, pattern="1", files_only=True) == "a"
     assert "more" not in say(grep(), tmp_path, pattern="^2", limit=2)
 
@@ -195,6 +200,8 @@ def test_what_may_not_be_read_is_not_found_either(project):
     tools = {tool.name: tool for tool in standard_tools(permissions=permissions)}
     assert "src" not in say(tools["grep"], project, pattern="helper")
     assert "src/a.py" not in say(tools["glob"], project, pattern="*.py")
+    with pytest.raises(ToolError, match=r"a rule forbids to read src/a\.py"):
+        run(tools["grep"], project, pattern="helper", path="src/a.py")
 
 
 # ------------------------------------------------------------------------------------------------------- writing

@@ -75,7 +75,9 @@ def test_what_it_says(command, text, error, tmp_path):
 
 
 def test_much_output_keeps_both_ends(tmp_path):
-    told = text_of(run(shell(), tmp_path, command="echo first; head -c 5000000 /dev/zero | tr '\\0' x; echo; echo last"))
+    told = text_of(
+        run(shell(), tmp_path, command="echo first; head -c 5000000 /dev/zero | tr '\\0' x; echo; echo last")
+    )
     assert told.startswith("first\nxxx")
     assert told.endswith("xxx\nlast")
     assert "left out here" in told
@@ -174,5 +176,3 @@ def test_a_null_character_is_told(tmp_path):
 def test_a_folder_that_is_gone_is_told(tmp_path):
     with pytest.raises(ToolError, match="could not be started"):
         run(shell(), tmp_path / "gone", command="pwd")
-
-
