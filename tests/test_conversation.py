@@ -130,3 +130,18 @@ def test_only_allowed_tools_are_declared_abroad():
     assert [tool["name"] for tool in made["tools"]] == ["f"]
     assert made["tool_choice"] == {"type": "any"}
     assert segue.convert(body, target="openai-chat").body == body
+
+
+def test_a_server_with_rules_of_its_own_is_rendered_for_as_convert_does_and_gone_on_with() -> None:
+    chat = segue.Conversation(tools=[{"name": "look", "input_schema": {"type": "object"}}])
+    chat.add_user("Look.")
+    for number in range(3):
+        call = {"type": "tool_use", "id": f"toolu_{number}", "name": "look", "input": {}}
+        added = chat.add_reply({"type": "message", "content": [call]}, source="anthropic")
+        chat.add_result(added.calls[0], "Nothing.")
+        body = chat.render("openai-chat", "llama-3", profile="groq").body
+        assert segue.check(body, "openai-chat", model="llama-3", profile="groq")
+        assert body == segue.Conversation.load(chat.dump()).render("openai-chat", "llama-3", profile="groq").body
+    assert chat.render("openai-chat", "llama-3", profile="groq").fragments[1:]
+    with pytest.raises(segue.InputError, match="profile"):
+        chat.render("anthropic", profile="groq")

@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
+from math import ceil
 from typing import Any, cast
 
 import msgspec
 
 from segue.answering import Answering, Asked, understood
-from segue.canonical.blocks import Block, Message, Opaque, Speaker, Text, Thinking, ToolCall, ToolResponse, state_of
+from segue.canonical.blocks import (
+    Block,
+    Message,
+    Opaque,
+    Outcome,
+    Speaker,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResponse,
+    state_of,
+)
 from segue.canonical.codec import decode_interaction, dumped, dumps, loads
 from segue.canonical.compress import Compressed, Note, Summarise, compress
 from segue.canonical.history import History, bound_to
@@ -19,7 +31,8 @@ from segue.canonical.learning import learnt
 from segue.canonical.request import Options, Reply, Request, Tool, Usage
 from segue.canonical.tokens import Count, Estimate, weigh, weigh_settings
 from segue.carry import Kept, Said, say
-from segue.convert import Body, policy_of
+from segue.contents import Content, are_blocks, are_parts, blocks_of, reply_source
+from segue.convert import Body, policy_of, with_profile
 from segue.declarations import parse_declaration
 from segue.errors import InputError, text_argument
 from segue.increments import Chained, Increments
@@ -37,12 +50,8 @@ from segue.wire.text.registry import TEXT_FORMATS
 
 __all__ = ["Conversation", "Rendered"]
 
-Content = str | Block | Sequence[Block] | Sequence[Mapping[str, Any]]
-
 # Bodies for so many targets are kept to go on from.
 _TARGETS = 3
-_RESPONSES_PARTS = frozenset({"input_text", "input_image", "input_file"})
-_PART_TYPES = frozenset({"text", "image_url", "input_audio", "file", "image", "document", *_RESPONSES_PARTS})
 
 
 class Rendered:
@@ -246,12 +255,12 @@ class Conversation:
 
     def add_user(self, content: Content) -> None:
         """A human's words: text, canonical blocks, or content parts as any API writes them."""
-        self._history.add(Message("human", _blocks(content)))
+        self._history.add(Message("human", blocks_of(content)))
 
     def add_reply(self, reply: Body | Reply, *, source: str | None = None) -> Reply:
         """Writes a model's answer down and gives it back with this conversation's ids in its calls."""
         if not isinstance(reply, Reply):
-            named = _reply_source(read_object(reply)[0]) if source is None else source
+            named = reply_source(read_object(reply)[0]) if source is None else source
             wire = find(named, argument="source")
             reply = parse_reply(wire, reply)
             if self._asked is not None and self._asked.wire.name == wire.name:
@@ -269,15 +278,23 @@ class Conversation:
     def learn(self, usage: Usage | None, model: str | None) -> None:
         """Holds the estimate of all that was sent against what the provider counted. Nothing is weighed twice."""
         if usage is not None and usage.input:
-            edits, place, weight = self._weighed
-            if edits != self._history.edits:
-                place, weight = 0, 0.0
-            new = self._history.part(place)
-            # One by one: the same sum, however often it was gone on from.
-            for message in new:
-                weight += weigh(message)
-            self._weighed = self._history.edits, place + len(new), weight
-            self._estimate.learn(weigh_settings(self._request) + weight, usage.input, identify(model).family)
+            self._estimate.learn(self._weight(), usage.input, identify(model).family)
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens all of it costs, by what was learned so far."""
+        return ceil(self._weight() * self._estimate.ratio())
+
+    def _weight(self) -> float:
+        edits, place, weight = self._weighed
+        if edits != self._history.edits:
+            place, weight = 0, 0.0
+        new = self._history.part(place)
+        # One by one: the same sum, however often it was gone on from.
+        for message in new:
+            weight += weigh(message)
+        self._weighed = self._history.edits, place + len(new), weight
+        return weigh_settings(self._request) + weight
 
     def pin(self, message: Message) -> Message:
         """Keeps a message of this conversation from every compression; gives it back as it is held now."""
@@ -320,26 +337,37 @@ class Conversation:
 
         Text and blocks stay what they are; any other value is a JSON result.
         """
-        found = self.call_of(call)
-        if content is None or isinstance(content, str):
-            response = found.respond(content or "", error=error)
-        elif _are_blocks(content) or _are_parts(content):
-            response = found.respond(_blocks(cast("Content", content)), error=error)
-        else:
-            response = found.respond((), structured=plain(content), error=error)
-        self._history.add(Message("tool", (response,), turn_key=self._history.ledger[found.id].turn_key))
+        self._history.add(self.outcome_of(call, content, error=error))
 
     def cancel(self, call: ToolCall | str) -> None:
         """Ends a call that will have no result."""
-        found = self.call_of(call)
-        response = found.respond(TEXTS.cancelled, error=True, outcome="cancelled", synthetic="cancelled")
-        self._history.add(Message("tool", (response,), turn_key=self._history.ledger[found.id].turn_key))
+        self._history.add(self.outcome_of(call, outcome="cancelled"))
 
     def interrupt(self, call: ToolCall | str, why: str) -> None:
         """Ends a call of which nobody knows any more what became of it."""
+        self._history.add(self.outcome_of(call, outcome="interrupted", why=why))
+
+    def outcome_of(
+        self,
+        call: ToolCall | str,
+        content: object = None,
+        *,
+        error: bool = False,
+        outcome: Outcome | None = None,
+        why: str = "cancelled",
+    ) -> Message:
+        """The message that ends a call, not yet said: its result, or that it has none."""
         found = self.call_of(call)
-        response = found.respond(TEXTS.interrupted, error=True, outcome="interrupted", synthetic=why)
-        self._history.add(Message("tool", (response,), turn_key=self._history.ledger[found.id].turn_key))
+        if outcome is not None:
+            words = TEXTS.cancelled if outcome == "cancelled" else TEXTS.interrupted
+            response = found.respond(words, error=True, outcome=outcome, synthetic=why)
+        elif content is None or isinstance(content, str):
+            response = found.respond(content or "", error=error)
+        elif are_blocks(content) or are_parts(content):
+            response = found.respond(blocks_of(cast("Content", content)), error=error)
+        else:
+            response = found.respond((), structured=plain(content), error=error)
+        return Message("tool", (response,), turn_key=self._history.ledger[found.id].turn_key)
 
     def call_of(self, call: ToolCall | str) -> ToolCall:
         """The call that is meant: by itself, by its canonical id, or by its raw id in the newest turn."""
@@ -393,6 +421,7 @@ class Conversation:
         target: str,
         model: str | None = None,
         *,
+        profile: str | None = None,
         tool_format: str = "auto",
         fetch: Fetch | None = None,
         ids: str = "auto",
@@ -401,7 +430,7 @@ class Conversation:
         pending: str = "complete",
         orphans: str = "text",
     ) -> Rendered:
-        """The request that continues this conversation on the target."""
+        """The request that continues this conversation on the target, or on a server that speaks it by a `profile`."""
         text_argument(model, "model", needed=False)
         text_argument(tool_format, "tool_format")
         policy = policy_of(ids=ids, reasoning=reasoning, hosted=hosted, pending=pending, orphans=orphans)
@@ -410,6 +439,8 @@ class Conversation:
         source = WIRES.get(request.native.api) if request.native is not None else None
         if model is None and source is not None and source.provider == wire.provider:
             model = request.model
+        if profile is not None:
+            wire = with_profile(wire, profile)
         aim = _Target(wire, model, tool_format, policy, fetch)
         grown = self._grown(aim)
         whole = grown.render(request, self._history) if grown is not None else None
@@ -489,39 +520,6 @@ def _unnamed(block: Block) -> Block:
     return msgspec.structs.replace(block, id="") if isinstance(block, ToolCall) and block.id else block
 
 
-def _are_blocks(content: object) -> bool:
-    if isinstance(content, Block):
-        return True
-    if not isinstance(content, list | tuple):
-        return False
-    items = cast("Sequence[object]", content)
-    return bool(items) and all(isinstance(item, Block) for item in items)
-
-
-def _are_parts(content: object) -> bool:
-    """Whether these are content parts as an API writes them, such as `{"type": "text", "text": …}`."""
-    items = cast("list[object]", content) if isinstance(content, list) else []
-    kinds = [cast("dict[str, Any]", item).get("type") if isinstance(item, dict) else None for item in items]
-    return bool(kinds) and all(isinstance(kind, str) and kind in _PART_TYPES for kind in kinds)
-
-
-def _blocks(content: Content) -> tuple[Block, ...]:
-    if isinstance(content, str):
-        return (Text(content),)
-    if isinstance(content, Block):
-        return (content,)
-    if _are_blocks(content):
-        return tuple(cast("Sequence[Block]", content))
-    if not _are_parts(content):
-        raise InputError("text, blocks or content parts were expected", path="content")
-    parts = cast("list[dict[str, Any]]", plain(content))
-    if any(part["type"] in _RESPONSES_PARTS for part in parts):
-        wire, root = WIRES["openai-responses"], "input"
-    else:
-        wire, root = WIRES["anthropic" if any("source" in part for part in parts) else "openai-chat"], "messages"
-    return wire.parse_request({root: [{"role": "user", "content": parts}]}).messages[0].blocks
-
-
 def _signed_by(blocks: tuple[Block, ...], sent: Transcript) -> tuple[Block, ...]:
     """The blocks, with reasoning that does not name its model as that of the model that was asked."""
 
@@ -542,18 +540,3 @@ def _declared(tool: Tool | Mapping[str, Any], position: int) -> tuple[Tool, ...]
     if not isinstance(tool, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InputError("a tool's declaration must be an object", path=f"tools[{position}]")
     return parse_declaration(tool, position)
-
-
-def _reply_source(value: Mapping[str, Any]) -> str:
-    if "choices" in value:
-        family = identify(value.get("model") if isinstance(value.get("model"), str) else None).family
-        return family if family in WIRES else "openai-chat"
-    if "candidates" in value or "promptFeedback" in value:
-        return "gemini"
-    if value.get("object") == "response" or isinstance(value.get("output"), list):
-        return "openai-responses"
-    if isinstance(value.get("output"), dict):
-        return "bedrock"
-    if value.get("type") == "message" or isinstance(value.get("content"), list):
-        return "anthropic"
-    raise InputError("this is not a reply of a known API; name `source` if it is one")

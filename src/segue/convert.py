@@ -31,7 +31,7 @@ from segue.wire.text.hearing import Hearing, heard_reply
 from segue.wire.text.leaks import hearing_of
 from segue.wire.text.registry import TEXT_FORMATS
 
-__all__ = ["Body", "Converted", "convert", "policy_of"]
+__all__ = ["Body", "Converted", "convert", "policy_of", "with_profile"]
 
 Body = bytes | bytearray | str | Mapping[str, Any]
 
@@ -163,7 +163,7 @@ def convert(
         raise InputError("a function that takes a URL was expected", path="fetch")
     target_wire = find(target, argument="target")
     asked = Asked(
-        target=target_wire if profile is None else _with_profile(target_wire, profile),
+        target=target_wire if profile is None else with_profile(target_wire, profile),
         source=None if source is None else find(source, argument="source"),
         home=target_wire,
         model=model,
@@ -181,7 +181,8 @@ def convert(
     return Converted(carried.source, asked.target, said.report, said.names, **made)
 
 
-def _with_profile(wire: Wire, profile: str) -> Wire:
+def with_profile(wire: Wire, profile: str) -> Wire:
+    """The wire as one server speaks it."""
     checked_profile(profile, wire.name, PROFILES)
     return profiled(profile)
 

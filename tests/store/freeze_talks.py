@@ -29,7 +29,7 @@ from .freeze import FROZEN, clock
 from .voices import MODELS, reply_body
 
 TALKS = FROZEN / "talks"
-VERSION = 1
+VERSION = 2
 """Counted up when events are written in another way."""
 TOOLS = [{"name": name, "description": name, "input_schema": {"type": "object"}} for name in ("look", "run")]
 PICTURE = Media("image", "image/png", data="iVBORw0KGgo=")
@@ -100,6 +100,22 @@ def rewound(kept: StoredConversation) -> None:
     kept.add_blocks(ToolCall("run", kind="custom", arguments="free text"), Opaque("odd", text="something odd"))
 
 
+def scheduled(kept: StoredConversation) -> None:
+    """Outcomes that were known in another order than the calls', one after the other and across a fork."""
+    kept.add_user("go")
+    wanted = [("look", "a"), ("run", "b"), ("look", "a"), ("run", None), ("run", "e")]
+    first, second, third, fourth, last = kept.add_reply(reply_body("kimi", calls=wanted)).calls
+    kept.know(third, (Text("see"), PICTURE))
+    kept.know(second, {"n": [1, 2.5, None]}, error=True)
+    kept.know(first, "first")
+    kept.know(last, outcome="cancelled")
+    kept.publish(last)
+    kept.know(fourth, "fourth")
+    kept.add_user("next")
+    calls = kept.add_reply(reply_body("anthropic", calls=[("look", "toolu_1"), ("run", "toolu_2")])).calls
+    kept.know(calls[1], "known before the end")
+
+
 def not_kept_before() -> segue.Conversation:
     """What is known beside messages: other outcomes, calls that are gone, results as they were."""
     chat = segue.Conversation(tools=TOOLS)
@@ -129,6 +145,7 @@ def fill(store: SqliteStore) -> None:
         fork.rename("a fork")
         fork.add_reply(reply_body("bedrock", text="another way"))
         whole.rename("all of it")
+    scheduled(made(store, "scheduled"))
     kept = StoredConversation.create(store, not_kept_before(), title="not kept before", owner="frozen")
     kept.add_reply(reply_body("qwen", text="kept", calls=[("look", "q")]))
     store.append(kept.id, kept.timeline.seq, [Unknown("from-the-future", {"deep": [1, {"a": None}]})])
@@ -147,7 +164,9 @@ def made(store: SqliteStore, name: str) -> StoredConversation:
 def told(line: Timeline) -> dict[str, Any]:
     """What a conversation has to be read as, whatever it is rendered as."""
     history = line.chat.history
+    known = {"known": [dumped(message) for message in line.known.values()]} if line.known else {}
     return {
+        **known,
         "line": [line.seq, line.title, line.target, line.model, line.compressions, line.turns, line.broken],
         "turns": history.turns,
         "messages": [dumped(message) for message in history.messages],

@@ -12,7 +12,9 @@ from segue.store.events import (
     Completed,
     Compressed,
     Event,
+    Known,
     Opened,
+    Published,
     Rewound,
     Said,
     Sent,
@@ -48,6 +50,8 @@ EACH_KIND: tuple[Event, ...] = (
     Rewound("turn-1"),
     Switched("openai-chat", "gpt-5"),
     Titled("Reading main.py"),
+    Known(Message("tool", (CALL.respond("known early"),), turn_key="turn-1")),
+    Published((CALL.id,)),
     Unknown("from-the-future", {"deep": [1, {"a": None}]}),
 )
 

@@ -306,7 +306,7 @@ class Lasting(RuleBasedStateMachine):
             self.tick(3600)
         self.first, self.second = self.second, self.first
         self.live = StoredConversation(self.first, self.live.id)
-        self.model.asked = None, ()
+        self.model.asked = None, (), None
         self.fresh = True
         self.compare()
 
@@ -315,7 +315,7 @@ class Lasting(RuleBasedStateMachine):
         fork = self.live.fork()
         self.compare()
         self.live = fork
-        self.model.asked = None, ()
+        self.model.asked = None, (), None
         self.fresh = True
         self.compare()
 
@@ -332,7 +332,7 @@ class Lasting(RuleBasedStateMachine):
             assert entry.call == origin[call_id].call
             assert entry.state != "pending" or origin[call_id].state == "pending"
         self.live, self.model, self.without = fork, copied(fork.chat), []
-        self.model.asked = None, ()
+        self.model.asked = None, (), None
         self.fresh = True
         self.keys = set(turn_keys(fork.chat))
         if fork.timeline.compressions:

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 
 from segue.errors import ConflictError, InputError, LeaseError, StoreError
 from segue.store.base import Summary
-from segue.store.events import Cancelled, Completed, Event, Forked, Said, Sent, Switched, Titled
+from segue.store.events import Cancelled, Completed, Event, Forked, Known, Said, Sent, Switched, Titled
 from segue.store.rows import storable
 from segue.store.sql import SqlStore
 from tests.budget import examples
@@ -48,7 +48,7 @@ class Modelled:
         title = model = opening = None
         messages = 0
         for _, event in self.events:
-            messages += isinstance(event, Said | Completed | Cancelled)
+            messages += isinstance(event, Said | Completed | Known | Cancelled)
             if isinstance(event, Titled):
                 title = storable(event.text) or None
             if isinstance(event, Sent | Switched) and event.model is not None:

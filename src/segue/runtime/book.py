@@ -6,17 +6,26 @@ A `StoredConversation` is a book that lasts; `Memory` is one that is gone with t
 from __future__ import annotations
 
 from typing import Any, Literal, Protocol
+from uuid import uuid4
 
 from segue.canonical.blocks import Message, ToolCall
 from segue.canonical.compress import Compressed
 from segue.canonical.request import Reply
 from segue.conversation import Conversation, Rendered
+from segue.errors import InputError
+from segue.store.timeline import call_answered, due
 
 __all__ = ["Book", "Memory"]
 
+_SETTINGS = ("system", "tools", "options")
+
 
 class Book(Protocol):
-    """A conversation as it is written. Of a call's outcome `know` keeps it, `publish` says it."""
+    """A conversation as it is written. Of a call's outcome `know` keeps it, `publish` says it.
+
+    `know` says it too where every call of the turn before it has its outcome, together with those that waited for it;
+    so what is said is in call order, and one write does for each call.
+    """
 
     @property
     def id(self) -> str: ...
@@ -31,8 +40,17 @@ class Book(Protocol):
     def set(self, **settings: Any) -> None: ...
     def add_user(self, content: Any) -> None: ...
     def add_reply(self, reply: Reply) -> Reply: ...
+    def may_start(self, call: ToolCall) -> bool:
+        """Whether this call may be run: it waits, nothing is known of it, and nobody before may have started it."""
+        ...
+
     def know(
-        self, call: ToolCall, content: object, *, error: bool = False, outcome: Literal["cancelled"] | None = None
+        self,
+        call: ToolCall,
+        content: object = None,
+        *,
+        error: bool = False,
+        outcome: Literal["cancelled"] | None = None,
     ) -> None: ...
     def publish(self, *calls: ToolCall) -> None: ...
     def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None: ...
@@ -48,4 +66,94 @@ class Book(Protocol):
 
 
 class Memory:
-    """A book that is gone with the process."""
+    """A book that is gone with the process. `broken` are the replies that came to no end."""
+
+    def __init__(self, chat: Conversation | None = None, *, title: str | None = None) -> None:
+        self.id = uuid4().hex
+        self.chat = chat if chat is not None else Conversation()
+        self.title = title
+        self.target: tuple[str, str | None] | None = None
+        self.broken: list[Reply] = []
+        self._known: dict[str, Message] = {}
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return self.chat.messages
+
+    @property
+    def pending(self) -> list[ToolCall]:
+        return self.chat.pending
+
+    def render(self, target: str, model: str | None = None, **policy: Any) -> Rendered:
+        return self.chat.render(target, model, **policy)
+
+    def set(self, **settings: Any) -> None:
+        if unknown := set(settings).difference(_SETTINGS):
+            raise InputError(f"{min(unknown)!r} can't be set; {', '.join(_SETTINGS)} can")
+        for name, value in settings.items():
+            setattr(self.chat, name, value)
+
+    def add_user(self, content: Any) -> None:
+        self._say_what_is_known()
+        self.chat.add_user(content)
+
+    def add_reply(self, reply: Reply) -> Reply:
+        self._say_what_is_known()
+        return self.chat.add_reply(reply)
+
+    def may_start(self, call: ToolCall) -> bool:
+        entry = self.chat.history.ledger.get(call.id)
+        waits = entry is not None and entry.state == "pending" and not entry.taken_back
+        return waits and call.id not in self._known
+
+    def know(
+        self,
+        call: ToolCall,
+        content: object = None,
+        *,
+        error: bool = False,
+        outcome: Literal["cancelled"] | None = None,
+    ) -> None:
+        message = self.chat.outcome_of(call, content, error=error, outcome=outcome)
+        call_id = call_answered(message)
+        if call_id in self._known:
+            raise InputError(f"the outcome of {call_id} is known already", path="call")
+        self._known[call_id] = message
+        ready = due(self.chat.history, self._known, message.turn_key or "")
+        if ready and ready[0] is message:
+            self._say(*map(call_answered, ready))
+
+    def publish(self, *calls: ToolCall) -> None:
+        self._say(*(call_id for call in calls if (call_id := self.chat.call_of(call).id) in self._known))
+
+    def _say_what_is_known(self) -> None:
+        self._say(*(call.id for call in self.chat.pending if call.id in self._known))
+
+    def _say(self, *calls: str) -> None:
+        for call_id in dict.fromkeys(calls):
+            self.chat.history.add(self._known.pop(call_id))
+
+    def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None:
+        self.chat.add_result(call, content, error=error)
+
+    def sent(self) -> None:
+        self._say_what_is_known()
+        self.chat.settle()
+
+    def broke(self, reply: Reply) -> None:
+        self.broken.append(reply)
+
+    def switch(self, target: str, model: str | None = None) -> None:
+        self.target = target, model
+
+    def compress(self, strategy: str, budget: int, **more: Any) -> Compressed:
+        return self.chat.compress(strategy, budget, **more)
+
+    def keep(self) -> None:
+        """Nobody else can have it."""
+
+    def close(self) -> None:
+        """Nothing to let go."""
+
+    def child(self, chat: Conversation, title: str) -> Memory:
+        return Memory(chat, title=title)

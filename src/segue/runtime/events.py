@@ -25,6 +25,7 @@ __all__ = [
     "Compressed",
     "Ended",
     "Event",
+    "HowEnded",
     "Late",
     "Moved",
     "Outcome",
@@ -37,7 +38,7 @@ __all__ = [
 ]
 
 Outcome: TypeAlias = Literal["complete", "error", "cancelled", "timed-out", "interrupted"]
-End: TypeAlias = Literal["answered", "cancelled", "failed", "steps"]
+HowEnded: TypeAlias = Literal["answered", "cancelled", "failed", "steps"]
 
 
 class _Event(Struct, frozen=True, kw_only=True):
@@ -170,13 +171,18 @@ class Compressed(_Event, frozen=True, tag="compressed"):
 
 
 class Ended(_Event, frozen=True, tag="ended"):
-    """The exchange is over. `text` is the answer, or what went wrong in one line; `usage` is that of all its turns."""
+    """The exchange is over. `text` is the answer, or what went wrong in one line; `usage` is that of all its turns.
 
-    how: End
+    `finish` is how the last reply ended; `retryable` says that the same words may be answered later.
+    """
+
+    how: HowEnded
     text: str
     turns: int
     usage: Usage
     seconds: float
+    finish: Finish | None = None
+    retryable: bool = False
 
 
 Event: TypeAlias = (

@@ -2,39 +2,57 @@
 
 The terminal, the one-shot run and subagents all come through here. Everything that is said enters the book before the
 next request goes out; whom the next request goes to is the route's business, and a reply in flight stays with whoever
-began it.
+began it. A reply that breaks off is evidence: none of it is said again, none of its calls run.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import aclosing, suppress
+from operator import add, sub
 from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from segue.canonical.blocks import Media, Text, ToolCall
+from segue.canonical.blocks import ToolCall
 from segue.canonical.request import Reply, Usage
-from segue.conformance import check
+from segue.checking import check
+from segue.contents import blocks_of
 from segue.conversation import Rendered
 from segue.errors import ProjectionError, RemoteProtocolError, SegueError, UpstreamError
 from segue.runtime.book import Book
-from segue.runtime.events import Began, Broke, CallEnded, Ended, Event, Moved, Replied, Requested, Thoughts, Words
+from segue.runtime.events import (
+    Began,
+    Broke,
+    CallEnded,
+    Ended,
+    Event,
+    HowEnded,
+    Moved,
+    Replied,
+    Requested,
+    Thoughts,
+    Words,
+)
 from segue.runtime.providers import Endpoint
 from segue.runtime.scheduler import Limits, Scheduler
-from segue.runtime.switching import Choice, Fixed, Route, Situation
+from segue.runtime.subagents import Models, Subagents
+from segue.runtime.switching import Fixed, Route, Situation
 from segue.runtime.toolbox import Toolbox
 from segue.runtime.tooling import Approve
+from segue.runtime.tools.task import task as task_tool
 from segue.runtime.upstream import Upstream
 from segue.wire.events import TextDelta, ThinkingDelta
 
-__all__ = ["Session", "Turn"]
+__all__ = ["Listen", "Session", "Turn"]
 
 Listen: TypeAlias = Callable[[Event], None]
+
 _HEARTBEAT = 20.0
+_USUAL = Limits()
 
 
 class Turn(Struct, frozen=True):
@@ -44,12 +62,16 @@ class Turn(Struct, frozen=True):
     outcomes: tuple[CallEnded, ...] = ()
 
 
-class Cancelled(Exception):
+class _CancelledError(Exception):
     """Somebody ended the exchange."""
 
 
 class Session:
-    """A conversation that is under way. `listen` hears everything; `approve` is asked where a rule says so."""
+    """A conversation that is under way. `listen` hears everything; `approve` is asked where a rule says so.
+
+    `models` finds models by name for subagents; without it there are none. `task` is the call that this session works
+    for, if it is a subagent's. With `debug` no request goes out that the judge would refuse.
+    """
 
     def __init__(
         self,
@@ -60,75 +82,82 @@ class Session:
         toolbox: Toolbox,
         listen: Listen = lambda event: None,
         approve: Approve | None = None,
-        limits: Limits = Limits(),
+        limits: Limits = _USUAL,
         debug: bool = False,
+        models: Models | None = None,
         task: str | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.book = book
         self.route = route
-        self.toolbox = toolbox
+        self.toolbox = toolbox if models is None else toolbox.with_tools(task_tool(Subagents(self, models).spawn))
+        self.limits = limits
+        self.debug = debug
         self.usage = Usage()
         self.requests = 0
-        self._upstream = upstream
+        self.exchanges = 0
+        self.upstream = upstream
+        self.approve = approve
         self._listen = listen
-        self._limits = limits
-        self._debug = debug
         self._task = task
         self._clock = clock
-        self._exchanges = 0
         self._asked: Endpoint | None = None
         self._cancelled = False
         self._streaming: asyncio.Task[Reply] | None = None
-        self._scheduler = Scheduler(book, toolbox, emit=self.emit, approve=approve, limits=limits, clock=clock)
+        self._scheduler = Scheduler(book, self.toolbox, emit=self.emit, approve=approve, limits=limits, clock=clock)
 
-    # ---------------------------------------------------------------------------------------------------- from outside
+    # --------------------------------------------------------------------------------------------------- from outside
 
     async def ask(self, content: Any) -> Ended:
         """An exchange: from somebody's words to the answer. What goes wrong is how it ended."""
-        began = self._clock()
-        before, turns = self.usage, 0
+        began, before = self._clock(), self.usage
         self._cancelled = False
-        self._exchanges += 1
-        self.route.exchange()
+        self.exchanges += 1
+        turns = _Turns()
         heart = asyncio.create_task(self._keep())
+        how: HowEnded = "cancelled"
+        text, retryable = "cancelled", False
         try:
             self.emit(Began(words=_words(content)))
+            self.route.exchange()
+            self._prepare()
             self.book.add_user(content)
-            self._declare()
-            how, text = "steps", f"stopped after {self._limits.steps} turns"
-            while turns < self._limits.steps:
-                turns += 1
-                reply = (await self.turn()).reply
-                if self._cancelled:
-                    raise Cancelled
-                if reply.finish != "pause" and not _runnable(reply):
-                    how, text = "answered", reply.text
-                    break
-        except Cancelled:
-            how, text = "cancelled", "cancelled"
+            how, text = await self._exchange(turns)
+        except _CancelledError:
+            pass
         except SegueError as error:
-            how, text = "failed", str(error)
+            how, text, retryable = "failed", str(error), bool(getattr(error, "retryable", False))
         finally:
             heart.cancel()
             with suppress(asyncio.CancelledError):
                 await heart
-        ended = Ended(
-            how=how,
-            text=text,
-            turns=turns,
-            usage=_less(self.usage, before),
-            seconds=self._clock() - began,
-        )
-        self.emit(ended)
+            ended = Ended(
+                how=how,
+                text=text,
+                turns=turns.count,
+                usage=_each(sub, self.usage, before),
+                seconds=self._clock() - began,
+                finish=turns.last.finish if turns.last is not None else None,
+                retryable=retryable,
+            )
+            self.emit(ended)
         return ended
+
+    async def _exchange(self, turns: _Turns) -> tuple[HowEnded, str]:
+        while turns.count < self.limits.steps:
+            turns.count += 1
+            turns.last = (await self.turn()).reply
+            if self._cancelled:
+                raise _CancelledError
+            if turns.last.finish != "pause" and not _runnable(turns.last):
+                return "answered", turns.last.text
+        return "steps", f"stopped after {self.limits.steps} turns; say on to go on"
 
     async def turn(self) -> Turn:
         """One reply, and its calls run as one batch."""
         reply = await self._reply()
         calls = _runnable(reply)
-        outcomes = await self._scheduler.run_batch(calls) if calls else ()
-        return Turn(reply, tuple(outcomes))
+        return Turn(reply, tuple(await self._scheduler.run_batch(calls)) if calls else ())
 
     def cancel(self) -> None:
         """Ends the exchange: the reply in flight is evidence, and every call gets its outcome."""
@@ -146,67 +175,74 @@ class Session:
         self.route = route
 
     async def close(self) -> None:
+        """Ends what runs, and lets the conversation go."""
         self.cancel()
         await self._scheduler.close()
         with suppress(SegueError):
             self.book.close()
 
     def emit(self, event: Event) -> None:
+        """Tells whoever listens; what a subagent tells bears its task."""
         if self._task is not None and event.task is None:
             event = msgspec.structs.replace(event, task=self._task)
         self._listen(event)
 
-    # --------------------------------------------------------------------------------------------------- one reply
+    def spent(self, usage: Usage | None) -> None:
+        """Counts what a reply cost, or a subagent."""
+        if usage is not None:
+            self.usage = _each(add, self.usage, usage)
+
+    # ------------------------------------------------------------------------------------------------------- one reply
 
     async def _reply(self) -> Reply:
-        """Asks until a reply came whole. One that breaks is asked for again, from the start, at most twice."""
+        """Asks until a reply came whole. One that broke is asked for again, from the start."""
         broken = 0
         while True:
-            choice = self._chosen()
+            if self._cancelled:
+                raise _CancelledError
+            endpoint = self._chosen()
             try:
-                return await self._asking(choice.endpoint)
+                return await self._asking(endpoint)
             except UpstreamError as error:
-                if self._cancelled:
-                    raise Cancelled from None
-                elsewhere = self.route.failed(choice.endpoint, error)
-                if error.cause == "broken":
-                    broken += 1
-                    again = broken <= self._limits.reasks
-                    self.emit(Broke(provider=error.provider, model=error.model, why=error.brief, again=again))
-                    if again:
-                        continue
-                if not elsewhere:
+                elsewhere = self.route.failed(endpoint, error)
+                if error.cause != "broken":
+                    if not elsewhere:
+                        raise
+                    continue
+                broken += 1
+                again = broken <= self.limits.reasks
+                self.emit(Broke(provider=endpoint.provider, model=endpoint.model, why=error.brief, again=again))
+                if not again:
                     raise
 
-    def _chosen(self) -> Choice:
+    def _chosen(self) -> Endpoint:
         """Whom to ask now. A change is told, and written down."""
-        choice = self.route.choose(self._situation())
+        choice = self.route.choose(Situation(self.book.chat, self.exchanges))
         endpoint = choice.endpoint
         if endpoint != self._asked:
             if self._asked is not None:
                 self.emit(Moved(provider=endpoint.provider, model=endpoint.model, why=choice.why))
             self.book.switch(endpoint.api, endpoint.model)
             self._asked = endpoint
-        return choice
+        return endpoint
 
     async def _asking(self, endpoint: Endpoint) -> Reply:
-        """One request, and the reply to it, written down. A task of its own, so that it can be given up."""
+        """One request, and the reply to it, written down. It comes in a task of its own, so that it can be given up."""
+        began = self._clock()
         rendered = self._rendered(endpoint)
         self.book.sent()
-        began = self._clock()
         self._streaming = asyncio.create_task(self._stream(endpoint, rendered))
         try:
             reply = await self._streaming
         except asyncio.CancelledError:
             if self._cancelled:
-                raise Cancelled from None
-            self._streaming.cancel()
+                raise _CancelledError from None
             raise
         finally:
             self._streaming = None
         added = self.book.add_reply(reply)
         self.route.succeeded(endpoint)
-        self.usage = _more(self.usage, added.usage)
+        self.spent(added.usage)
         self.emit(
             Replied(
                 provider=endpoint.provider,
@@ -221,20 +257,23 @@ class Session:
         return added
 
     def _rendered(self, endpoint: Endpoint) -> Rendered:
-        rendered = self.book.render(endpoint.api, endpoint.model, tool_format=endpoint.tool_format)
+        rendered = self.book.render(
+            endpoint.api, endpoint.model, profile=endpoint.profile, tool_format=endpoint.tool_format
+        )
         self.requests += 1
-        if self._debug:
-            verdict = check(rendered.body, endpoint.api, model=endpoint.model, profile=endpoint.profile)
-            if not verdict:
-                broken = next(iter(verdict))
-                raise ProjectionError(f"{endpoint.name} would refuse this: {broken.rule} {broken.path}: {broken.message}")
+        if self.debug:
+            for wrong in check(rendered.body, endpoint.api, model=endpoint.model, profile=endpoint.profile):
+                if wrong.severity == "reject":
+                    raise ProjectionError(
+                        f"{endpoint.name} would refuse this ({wrong.rule}): {wrong.path}: {wrong.message}"
+                    )
         self.emit(
             Requested(
                 provider=endpoint.provider,
                 model=endpoint.model,
                 api=endpoint.api,
                 number=self.requests,
-                messages=len(self.book.messages),
+                messages=len(self.book.chat.history),
                 findings=tuple(f"{finding.kind}: {finding.message}" for finding in rendered.report.findings),
             )
         )
@@ -243,8 +282,9 @@ class Session:
     async def _stream(self, endpoint: Endpoint, rendered: Rendered) -> Reply:
         """The reply as it comes. What breaks off is kept as evidence."""
         answering = rendered.answer()
+        stream = await self.upstream.open(endpoint, rendered.fragments, tell=self.emit)
         try:
-            async with aclosing(await self._upstream.open(endpoint, rendered.fragments, tell=self.emit)) as stream:
+            async with aclosing(stream):
                 async for data in stream:
                     for event in answering.feed(data):
                         if isinstance(event, TextDelta):
@@ -255,26 +295,27 @@ class Session:
         except (asyncio.CancelledError, UpstreamError, RemoteProtocolError) as error:
             with suppress(RemoteProtocolError):
                 self.book.broke(answering.close())
-            if isinstance(error, RemoteProtocolError):
-                raise UpstreamError.broken(endpoint.provider, endpoint.model, str(error)) from None
-            raise
+            if isinstance(error, asyncio.CancelledError):
+                raise
+            why = error.brief if isinstance(error, UpstreamError) else str(error)
+            raise UpstreamError.broken(endpoint.provider, endpoint.model, why) from None
         if reply.finish == "error":
             self.book.broke(reply)
-            raise UpstreamError.broken(endpoint.provider, endpoint.model, reply.cause or "the stream broke off")
+            raise UpstreamError.broken(endpoint.provider, endpoint.model, reply.cause or "broke off")
         return reply
 
     # --------------------------------------------------------------------------------------------------------- around
 
-    def _declare(self) -> None:
-        """The tools that there are now."""
-        declared = self.toolbox.declarations
-        if self.book.chat.tools != declared:
-            self.book.set(tools=declared)
-
-    def _situation(self) -> Situation:
+    def _prepare(self) -> None:
+        """The tools that there are now, and an answer that comes as a stream."""
         chat = self.book.chat
-        images = any(isinstance(block, Media) for message in chat.messages for block in message.blocks)
-        return Situation(tokens=chat.tokens, images=images, exchange=self._exchanges)
+        changes: dict[str, Any] = {}
+        if chat.tools != self.toolbox.declarations:
+            changes["tools"] = self.toolbox.declarations
+        if not chat.options.stream:
+            changes["options"] = msgspec.structs.replace(chat.options, stream=True)
+        if changes:
+            self.book.set(**changes)
 
     async def _keep(self) -> None:
         """The heartbeat: the conversation stays in hand while a long tool runs."""
@@ -284,22 +325,21 @@ class Session:
                 self.book.keep()
 
 
+class _Turns:
+    """How far an exchange has come."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.last: Reply | None = None
+
+
 def _runnable(reply: Reply) -> list[ToolCall]:
     return [call for call in reply.calls if call.kind != "hosted" and not call.broken]
 
 
 def _words(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    blocks: Sequence[Any] = content if isinstance(content, list | tuple) else [content]
-    return "\n".join(block.text for block in blocks if isinstance(block, Text))
+    return "\n".join(text for block in blocks_of(content) if isinstance(text := getattr(block, "text", None), str))
 
 
-def _more(usage: Usage, told: Usage | None) -> Usage:
-    if told is None:
-        return usage
-    return Usage(**{name: getattr(usage, name) + getattr(told, name) for name in Usage.__struct_fields__})
-
-
-def _less(usage: Usage, before: Usage) -> Usage:
-    return Usage(**{name: getattr(usage, name) - getattr(before, name) for name in Usage.__struct_fields__})
+def _each(do: Callable[[int, int], int], one: Usage, other: Usage) -> Usage:
+    return Usage(**{name: do(getattr(one, name), getattr(other, name)) for name in Usage.__struct_fields__})

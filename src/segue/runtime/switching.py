@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from segue.canonical.blocks import Media, ToolResponse
+from segue.conversation import Conversation
 from segue.errors import InputError, UpstreamError
 from segue.runtime.providers import Endpoint
 
@@ -25,12 +28,30 @@ _LONGEST = 600.0
 Clock: TypeAlias = Callable[[], float]
 
 
-class Situation(Struct, frozen=True):
-    """What a route may go by. `tokens` is an estimate of the conversation; `exchange` counts from 1."""
+class Situation:
+    """What a route may go by, found out when it is asked for. `exchange` counts from 1."""
 
-    tokens: int = 0
-    images: bool = False
-    exchange: int = 1
+    def __init__(self, chat: Conversation, exchange: int = 1) -> None:
+        self.exchange = exchange
+        self._chat = chat
+
+    @cached_property
+    def tokens(self) -> int:
+        """About how many the conversation costs."""
+        return self._chat.tokens
+
+    @cached_property
+    def images(self) -> bool:
+        """Whether there are pictures in it, also in results."""
+        return any(
+            isinstance(block, Media) or (isinstance(block, ToolResponse) and _pictured(block))
+            for message in self._chat.messages
+            for block in message.blocks
+        )
+
+
+def _pictured(response: ToolResponse) -> bool:
+    return any(isinstance(block, Media) for block in response.content or ())
 
 
 class Choice(Struct, frozen=True):
@@ -49,6 +70,9 @@ class Route(Protocol):
     def choose(self, situation: Situation) -> Choice: ...
     def failed(self, endpoint: Endpoint, error: UpstreamError) -> bool: ...
     def succeeded(self, endpoint: Endpoint) -> None: ...
+    def for_task(self) -> Route:
+        """The route of a subagent: what it asks does not move this one on."""
+        ...
 
 
 class _Plain:
@@ -79,6 +103,9 @@ class Fixed(_Plain):
     def choose(self, situation: Situation) -> Choice:
         return Choice(self.endpoints[0], self._why)
 
+    def for_task(self) -> Fixed:
+        return self
+
 
 class RoundRobin(_Plain):
     """One model after the other, a new one for each exchange."""
@@ -92,7 +119,10 @@ class RoundRobin(_Plain):
 
     def choose(self, situation: Situation) -> Choice:
         place = max(self._turn, 0) % len(self.endpoints)
-        return Choice(self.endpoints[place], f"turn {place + 1} of {len(self.endpoints)}")
+        return Choice(self.endpoints[place], f"its turn, {place + 1} of {len(self.endpoints)}")
+
+    def for_task(self) -> Fixed:
+        return Fixed(self.endpoints[max(self._turn, 0) % len(self.endpoints)], "the one whose turn it is")
 
 
 class _Breaker:
@@ -130,9 +160,10 @@ class Failover(_Plain):
         return Choice(self.endpoints[self._current], self._why)
 
     def failed(self, endpoint: Endpoint, error: UpstreamError) -> bool:
-        place = self.endpoints.index(endpoint)
-        if error.cause not in _ELSEWHERE:
+        if error.cause not in _ELSEWHERE or endpoint not in self.endpoints:
+            self._tried = set()
             return False
+        place = self.endpoints.index(endpoint)
         self._breakers[place].open(self._clock(), error)
         self._tried.add(place)
         left = [other for other in range(len(self.endpoints)) if other not in self._tried]
@@ -149,16 +180,28 @@ class Failover(_Plain):
         return True
 
     def succeeded(self, endpoint: Endpoint) -> None:
+        self._tried = set()
+        if endpoint not in self.endpoints:
+            return
         place = self.endpoints.index(endpoint)
         self._breakers[place].close()
-        self._current, self._tried = place, set()
+        self._current = place
+
+    def for_task(self) -> Failover:
+        """Of its own, but with what is known of who answers."""
+        made = Failover(self.endpoints, clock=self._clock)
+        made._breakers, made._current = self._breakers, self._current
+        return made
 
 
 class Rule(Struct, frozen=True):
-    """Where `when` holds, ask `endpoint`. `limit` is the number of tokens from which a conversation is long."""
+    """Where `when` holds, one of these is asked: the cheapest, as far as prices are known, else the first.
 
-    when: Literal["long", "images", "always", "cheapest"]
-    endpoint: Endpoint
+    `limit` is the number of tokens from which on a conversation is long.
+    """
+
+    when: Literal["long", "images", "otherwise"]
+    endpoints: tuple[Endpoint, ...]
     limit: int = 0
 
     def holds(self, situation: Situation) -> bool:
@@ -167,22 +210,37 @@ class Rule(Struct, frozen=True):
                 return situation.tokens >= self.limit
             case "images":
                 return situation.images
-            case "always" | "cheapest":
+            case "otherwise":
                 return True
 
     @property
     def why(self) -> str:
-        told = {"long": f"over {self.limit:,} tokens", "images": "there are pictures", "cheapest": "cheapest"}
-        return told.get(self.when, "otherwise")
+        match self.when:
+            case "long":
+                return f"the conversation is over {self.limit:,} tokens"
+            case "images":
+                return "there are pictures"
+            case "otherwise":
+                return "no other rule holds"
+
+
+Price: TypeAlias = Callable[[Endpoint], float | None]
+"""What a token costs, in whatever unit; None where nobody knows."""
 
 
 class ByRule(_Plain):
     """The first rule that holds decides, at each request."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
-        super().__init__([rule.endpoint for rule in rules])
+    def __init__(self, rules: Sequence[Rule], *, price: Price = lambda endpoint: None) -> None:
+        super().__init__([endpoint for rule in rules for endpoint in rule.endpoints])
         self.rules = tuple(rules)
+        self._price = price
 
     def choose(self, situation: Situation) -> Choice:
         rule = next((rule for rule in self.rules if rule.holds(situation)), self.rules[-1])
-        return Choice(rule.endpoint, rule.why)
+        priced = [(cost, at) for at, each in enumerate(rule.endpoints) if (cost := self._price(each)) is not None]
+        place = min(priced)[1] if priced else 0
+        return Choice(rule.endpoints[place], f"{rule.why}; it costs least" if len(priced) > 1 else rule.why)
+
+    def for_task(self) -> ByRule:
+        return self

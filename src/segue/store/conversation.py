@@ -11,7 +11,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from uuid import uuid4
 
 import msgspec
@@ -28,7 +28,9 @@ from segue.store.events import (
     Completed,
     Compressed,
     Event,
+    Known,
     Opened,
+    Published,
     Recalled,
     Rewound,
     Said,
@@ -38,7 +40,7 @@ from segue.store.events import (
     Undone,
     dump_event,
 )
-from segue.store.timeline import Timeline, replayed
+from segue.store.timeline import Timeline, call_answered, due, replayed
 
 __all__ = ["StoredConversation"]
 
@@ -125,10 +127,10 @@ class StoredConversation:
     # ------------------------------------------------------------------------------------------------------- writing
 
     def add_user(self, content: Any) -> None:
-        self._write(lambda chat: chat.add_user(content))
+        self._write(lambda chat: chat.add_user(content), goes_on=True)
 
     def add_reply(self, reply: Any, *, source: str | None = None) -> Reply:
-        return self._write(lambda chat: chat.add_reply(reply, source=source), _counted)
+        return self._write(lambda chat: chat.add_reply(reply, source=source), _counted, goes_on=True)
 
     def add_result(self, call: ToolCall | str, content: object = None, *, error: bool = False) -> None:
         self._write(lambda chat: chat.add_result(call, content, error=error), ends=call)
@@ -142,9 +144,47 @@ class StoredConversation:
     def add_blocks(self, *blocks: Block, **more: Any) -> tuple[Message, ...]:
         return self._write(lambda chat: chat.add_blocks(*blocks, **more))
 
+    def may_start(self, call: ToolCall) -> bool:
+        """Whether this call may be run: it waits, and was not left by whoever had the conversation before."""
+        entry = self.chat.history.ledger.get(call.id)
+        waits = entry is not None and entry.state == "pending" and not entry.taken_back
+        return waits and call.id not in self._line.known and self._held and not self._left_open
+
+    def know(
+        self,
+        call: ToolCall | str,
+        content: object = None,
+        *,
+        error: bool = False,
+        outcome: Literal["cancelled"] | None = None,
+    ) -> None:
+        """Keeps the outcome of a call. It is said at once where all calls before it have theirs, with those behind it
+        that waited for this one; else when it is published."""
+
+        def keep(chat: Conversation) -> Event | None:
+            message = chat.outcome_of(call, content, error=error, outcome=outcome)
+            call_id = call_answered(message)
+            if call_id in self._line.known:
+                raise InputError(f"the outcome of {call_id} is known already", path="call")
+            ready = due(chat.history, {**self._line.known, call_id: message}, message.turn_key or "")
+            # Only what this one held up: others would be said already.
+            if not ready or ready[0] is not message:
+                return Known(message)
+            chat.history.add(*ready)
+            return None
+
+        self._write(keep, _and_told, ends=call)
+
+    def publish(self, *calls: ToolCall | str) -> None:
+        """What is known of these calls is said, in this order."""
+        known = self.timeline.known
+        wanted = [call_id for call in calls if (call_id := self.chat.call_of(call).id) in known]
+        if wanted:
+            self._write(lambda chat: chat.history.add(*(known[call_id] for call_id in dict.fromkeys(wanted))))
+
     def sent(self) -> None:
         """What was rendered last goes out: from now on that is what the model was told."""
-        self._write(lambda chat: chat.settle())
+        self._write(lambda chat: chat.settle(), goes_on=True)
 
     def broke(self, reply: Reply) -> None:
         """A reply that came to no end: kept as evidence."""
@@ -210,6 +250,10 @@ class StoredConversation:
         made._stale = bool(undone or late)
         return made
 
+    def child(self, chat: Conversation, title: str) -> StoredConversation:
+        """Another conversation in the same store, in hand at once: that of a subagent."""
+        return StoredConversation.create(self._store, chat, title=title, ttl=self._ttl)
+
     def keep(self) -> None:
         """The heartbeat: keeps the conversation in hand."""
         if self._held:
@@ -239,17 +283,20 @@ class StoredConversation:
         tell: Callable[[list[Event], T], Sequence[Event]] = lambda events, _: events,
         *,
         ends: ToolCall | str | None = None,
+        goes_on: bool = False,
     ) -> T:
-        """Does something to the conversation and writes it down: what it said, made events by `tell`, in one append."""
+        """Does something to the conversation and writes it down: what it said, made events by `tell`, in one append.
+
+        `ends` is the call that this is the end of. Before the conversation `goes_on`, all that is known is said.
+        """
         chat = self.chat
         before, asked = _state(chat), chat.asked
         journal: list[Message | None] = []
         chat.history.journal = journal
         try:
-            self._take_in_hand(chat, ends)
+            self._take_in_hand(chat, ends, goes_on=goes_on)
             done = do(chat)
-            events = [self._sent(asked[1]) if message is None else _event(message) for message in journal]
-            self._append(tell(events, done))
+            self._append(tell(self._told(journal, asked[1]), done))
         except BaseException as error:
             # What was said in memory and is not kept did not happen.
             chat.asked = asked
@@ -262,18 +309,26 @@ class StoredConversation:
         self._left_open = False
         return done
 
-    def _take_in_hand(self, chat: Conversation, ends: ToolCall | str | None) -> None:
-        """The lease; and with the first write the end of calls that another process left open."""
+    def _take_in_hand(self, chat: Conversation, ends: ToolCall | str | None, *, goes_on: bool) -> None:
+        """The lease; and with the first write the end of calls that another process left open.
+
+        What it knew of them is said, and only the others were interrupted.
+        """
         if self._held:
             self._renew()
         else:
             self._store.acquire(self.id, self._owner, self._ttl)
             self._held = self._left_open = True
-        if self._left_open:
-            named = chat.call_of(ends).id if ends is not None else None
-            for call in chat.pending:
-                if call.id != named:
-                    chat.interrupt(call, "interrupted: the process that ran it is gone")
+        if not self._left_open and not (goes_on and self._line.known):
+            return
+        named = chat.call_of(ends).id if ends is not None else None
+        for call in chat.pending:
+            if call.id == named:
+                continue
+            if call.id in self._line.known:
+                chat.history.add(self._line.known[call.id])
+            elif self._left_open:
+                chat.interrupt(call, "interrupted: the process that ran it is gone")
 
     def _renew(self) -> None:
         try:
@@ -288,6 +343,28 @@ class StoredConversation:
             self._store.append(self.id, self._line.seq, events)
         for event in events:
             self._line.note(event)
+
+    def _told(self, journal: Sequence[Message | None], made_up: Sequence[str]) -> list[Event]:
+        """What entered the history, as events: what is kept already is named and not written twice."""
+        events: list[Event] = []
+        for message in journal:
+            call_id = self._known_as(message)
+            last = events[-1] if events else None
+            if message is None:
+                events.append(self._sent(made_up))
+            elif call_id is None:
+                events.append(_event(message))
+            elif isinstance(last, Published):
+                events[-1] = Published((*last.calls, call_id))
+            else:
+                events.append(Published((call_id,)))
+        return events
+
+    def _known_as(self, message: Message | None) -> str | None:
+        """The id of the call whose known outcome this is."""
+        responses = responses_of(message) if message is not None and message.speaker == "tool" else []
+        call_id = responses[0].call_id if len(responses) == 1 else ""
+        return call_id if call_id in self._line.known and self._line.known[call_id] == message else None
 
     def _sent(self, made_up: Sequence[str]) -> Sent:
         target, model = self._rendered

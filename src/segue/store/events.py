@@ -29,7 +29,9 @@ __all__ = [
     "Compressed",
     "Event",
     "Forked",
+    "Known",
     "Opened",
+    "Published",
     "Recalled",
     "Rewound",
     "Said",
@@ -99,6 +101,20 @@ class Completed(Struct, frozen=True, gc=False, tag="completed"):
     """The outcome of a call, good or bad: a tool message that holds the response."""
 
     message: Message
+    extra: Mapping[str, Any] | None = None
+
+
+class Known(Struct, frozen=True, gc=False, tag="known"):
+    """The outcome of a call, kept the moment it was known: no part of what was said before it is published."""
+
+    message: Message
+    extra: Mapping[str, Any] | None = None
+
+
+class Published(Struct, frozen=True, gc=False, tag="published"):
+    """What was known of these calls is said now, in this order."""
+
+    calls: tuple[str, ...]
     extra: Mapping[str, Any] | None = None
 
 
@@ -231,6 +247,8 @@ Event: TypeAlias = (
     Opened
     | Said
     | Completed
+    | Known
+    | Published
     | Cancelled
     | Sent
     | Recalled
@@ -247,7 +265,7 @@ Event: TypeAlias = (
 _KINDS: dict[str, type[Struct]] = {
     str(kind.__struct_config__.tag): kind
     for kind in (
-        *(Opened, Said, Completed, Cancelled, Sent, Recalled, Broke),
+        *(Opened, Said, Completed, Known, Published, Cancelled, Sent, Recalled, Broke),
         *(Compressed, Undone, Rewound, Switched, Forked, Titled),
     )
 }
@@ -290,7 +308,7 @@ def decode_event(data: bytes | str) -> Event:
 def _values(made: type[Struct], kind: str, known: dict[str, Any]) -> dict[str, Any]:
     """The fields of an event, read into what they are."""
     match kind:
-        case "said" | "completed" | "cancelled":
+        case "said" | "completed" | "known" | "cancelled":
             known["message"] = decode_message(known.get("message"), "message")
             if known.get("usage") is not None:
                 known["usage"] = msgspec.convert(known["usage"], learnt(Usage))

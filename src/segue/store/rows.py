@@ -16,6 +16,7 @@ from segue.store.events import (
     Cancelled,
     Completed,
     Event,
+    Known,
     Said,
     Sent,
     Switched,
@@ -88,7 +89,7 @@ def summary_after(summary: Summary, events: Sequence[Event]) -> Summary:
                 messages += 1
                 if message.speaker == "human" and not (summary.opening or changes.get("opening")):
                     changes["opening"] = storable(" ".join(text_of(message.blocks)[: 4 * _OPENING].split())[:_OPENING])
-            case Completed() | Cancelled():
+            case Completed() | Known() | Cancelled():
                 messages += 1
             case _:
                 pass

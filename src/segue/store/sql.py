@@ -161,7 +161,7 @@ class SqlStore(HistoryStore):
         """The fork's summary, with what the origin's was at that number."""
         [(messages,)] = session.run(
             "SELECT count(*) FROM @events WHERE conversation = ? AND seq <= ? "
-            "AND kind IN ('said', 'completed', 'cancelled')",
+            "AND kind IN ('said', 'completed', 'known', 'cancelled')",
             *(number, fork.seq),
         )
         told = [next(self._told(session, number, fork.seq, "'titled'", "DESC"), None)]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 from msgspec import Struct
 
+from segue.canonical.blocks import Message, responses_of
 from segue.canonical.history import History
 from segue.canonical.learning import learnt
 from segue.canonical.request import Request
@@ -21,7 +22,9 @@ from segue.store.events import (
     Completed,
     Compressed,
     Event,
+    Known,
     Opened,
+    Published,
     Recalled,
     Rewound,
     Said,
@@ -32,7 +35,7 @@ from segue.store.events import (
     kind_of,
 )
 
-__all__ = ["Timeline", "replayed"]
+__all__ = ["Timeline", "call_answered", "due", "replayed"]
 
 _LIVE = re.compile(r"turn-([0-9]{1,18})")
 
@@ -53,16 +56,17 @@ class Timeline(Struct):
     newest: str | None = None
     broken: int = 0
     """How many replies broke off."""
+    known: dict[str, Message] = {}
+    """Outcomes that are kept and not yet said, by the id of their call."""
 
     def note(self, event: Event) -> None:
         """What the next event says beside what it does to the messages."""
         self.seq += 1
         match event:
-            case Said(message) | Completed(message) | Cancelled(message) if message.turn_key is not None:
-                if message.turn_key not in self.turns:
-                    self.newest = message.turn_key
-                if message.turn_key == self.newest:
-                    self.turns[message.turn_key] = self.seq
+            case Said(message) | Completed(message) | Cancelled(message):
+                self._note_turn(message.turn_key)
+            case Known() | Published():
+                self._note_outcome(event)
             case Rewound():
                 self.newest = event.turn
             case Sent():
@@ -82,6 +86,23 @@ class Timeline(Struct):
                 # What another version wrote, and what only says where the rest came from.
                 return
 
+    def _note_outcome(self, event: Known | Published) -> None:
+        if isinstance(event, Known):
+            self.known[call_answered(event.message)] = event.message
+            self._note_turn(event.message.turn_key)
+            return
+        for call_id in event.calls:
+            if (told := self.known.pop(call_id, None)) is not None:
+                self._note_turn(told.turn_key)
+
+    def _note_turn(self, turn: str | None) -> None:
+        if turn is None:
+            return
+        if turn not in self.turns:
+            self.newest = turn
+        if turn == self.newest:
+            self.turns[turn] = self.seq
+
     @property
     def latest_compression(self) -> int:
         if not self.compressions:
@@ -97,7 +118,7 @@ def replayed(records: Iterable[Record]) -> Timeline:
     for record in told:
         if record.seq not in undone:
             try:
-                _play(record.event, made.chat)
+                _play(record.event, made)
             except InputError as error:
                 said = f"event {record.seq}, {kind_of(record.event)!r}, does not go with those before it: {error}"
                 raise StoreError(said, cause="corrupt") from None
@@ -105,8 +126,27 @@ def replayed(records: Iterable[Record]) -> Timeline:
     return made
 
 
-def _play(event: Event, chat: Conversation) -> None:
-    history = chat.history
+def call_answered(message: Message) -> str:
+    """The id of the call that this is the outcome of."""
+    responses = responses_of(message)
+    if len(responses) != 1 or not responses[0].call_id:
+        raise InputError("the outcome of one call was expected", path="message")
+    return responses[0].call_id
+
+
+def due(history: History, known: Mapping[str, Message], turn: str) -> list[Message]:
+    """What is known of the calls of this turn and can be said in call order: all before the first that still runs."""
+    found: list[Message] = []
+    for call in history.pending:
+        if history.ledger[call.id].turn_key == turn:
+            if call.id not in known:
+                break
+            found.append(known[call.id])
+    return found
+
+
+def _play(event: Event, line: Timeline) -> None:
+    chat, history = line.chat, line.chat.history
     match event:
         case Opened():
             chat.request = event.request
@@ -116,6 +156,8 @@ def _play(event: Event, chat: Conversation) -> None:
             history.add(message)
             live = _LIVE.fullmatch(message.turn_key or "")
             history.turns = max(history.turns, int(live[1]) if live is not None else 0)
+        case Known() | Published():
+            _play_outcome(event, line)
         case Sent():
             history.mark_sent()
         case Recalled():
@@ -129,3 +171,15 @@ def _play(event: Event, chat: Conversation) -> None:
             history.rewind(event.turn)
         case _:
             return
+
+
+def _play_outcome(event: Known | Published, line: Timeline) -> None:
+    if isinstance(event, Known):
+        call_id = call_answered(event.message)
+        if call_id not in line.chat.history.ledger or call_id in line.known:
+            raise InputError(f"no outcome of {call_id} was expected", path="message")
+        return
+    for call_id in event.calls:
+        if call_id not in line.known:
+            raise InputError(f"nothing is known of {call_id}", path="calls")
+        line.chat.history.add(line.known[call_id])

@@ -16,7 +16,7 @@ from msgspec import UNSET, Struct
 
 from segue.canonical.blocks import Block, Code, Media, Message, Opaque, Text, Thinking, ToolCall, ToolResponse
 from segue.canonical.jsontext import write_text
-from segue.store.events import Cancelled, Completed, Event, Said, Titled
+from segue.store.events import Cancelled, Completed, Event, Known, Said, Titled
 
 __all__ = ["PART", "PARTS", "Shown", "parts_of", "query_of", "show", "text_of_event"]
 
@@ -48,7 +48,7 @@ def text_of_event(event: Event) -> str:
     """All that can be found of an event: the words of its message, arguments and results, or its title."""
     if isinstance(event, Titled):
         return event.text
-    if isinstance(event, Said | Completed | Cancelled):
+    if isinstance(event, Said | Completed | Known | Cancelled):
         return "\n".join(filter(None, _texts(event.message)))
     return ""
 

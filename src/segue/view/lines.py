@@ -16,7 +16,9 @@ from segue.store.events import (
     Compressed,
     Event,
     Forked,
+    Known,
     Opened,
+    Published,
     Rewound,
     Said,
     Sent,
@@ -52,13 +54,13 @@ class Line(Struct, frozen=True):
 
 
 def is_message(event: Event) -> bool:
-    return isinstance(event, Said | Completed | Cancelled)
+    return isinstance(event, Said | Completed | Known | Cancelled)
 
 
 def lines_of(record: Record, *, full: bool = False) -> Iterator[Line]:
     """The lines of an event; long results by their beginning unless they are wanted in `full`."""
     match record.event:
-        case Said(message) | Completed(message) | Cancelled(message):
+        case Said(message) | Completed(message) | Known(message) | Cancelled(message):
             for line in _message(message, full=full):
                 yield Line(line.style, without_controls(line.text))
         case event:
@@ -79,6 +81,8 @@ def event_words(event: Event) -> str:
             kept = sum(stop - start for start, stop in event.kept)
             told = f"{kept:,} messages kept, {len(event.replaced):,} new"
             return f"compressed by {event.strategy} to {event.budget} tokens: {told}"
+        case Published():
+            return f"told: {len(event.calls)} results that were known"
         case Undone():
             return f"event {event.seq} taken back"
         case Rewound():

@@ -208,6 +208,7 @@ PROFILES: Mapping[str, Profile] = {
 
 
 @cache
+@cache
 def profiled(name: str) -> Wire:
     """`openai-chat` as this server speaks it."""
     profile = PROFILES[name]

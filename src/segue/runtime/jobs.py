@@ -1,0 +1,121 @@
+"""A call on its way through the scheduler, and the batch that it is of."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import msgspec
+
+from segue.canonical.blocks import ToolCall
+from segue.canonical.jsontext import read_object, write
+from segue.canonical.request import Tool as Declaration
+from segue.errors import InputError
+from segue.runtime.events import CallEnded
+from segue.runtime.execution import Execution
+from segue.runtime.locks import Ticket
+from segue.runtime.outputs import Output, one_line
+from segue.runtime.tooling import Approve, Arguments, Tool
+
+__all__ = ["Batch", "Job", "Tools", "making", "read_arguments", "shown_of"]
+
+
+class Tools(Protocol):
+    """What a scheduler asks of a toolbox."""
+
+    @property
+    def folder(self) -> Path: ...
+    @property
+    def declarations(self) -> tuple[Declaration, ...]: ...
+    def find(self, name: str) -> Tool | None: ...
+    def check(self, tool: Tool, arguments: Arguments) -> str | None: ...
+    async def may(self, tool: Tool, arguments: Arguments, approve: Approve | None) -> str | None: ...
+
+
+class Job:
+    """A call on its way. `settled` is set before its outcome is written, `over` when its tool has really ended."""
+
+    def __init__(self, call: ToolCall, batch: Batch) -> None:
+        self.call = call
+        self.batch = batch
+        self.tool: Tool | None = None
+        self.arguments: Arguments = {}
+        self.share = 0
+        self.timeout = 0.0
+        self.paths: tuple[str, ...] = ()
+        self.ticket: Ticket | None = None
+        self.carrier: asyncio.Task[None] | None = None
+        self.execution: Execution | None = None
+        self.timer: asyncio.TimerHandle | None = None
+        self.has_place = False
+        self.began: float | None = None
+        self.settled = False
+        self.ended: CallEnded | None = None
+        self.over = False
+        self.line: str | None = None
+        self.is_heard = False
+
+
+class Batch:
+    """Calls that were handed in together. `late` is what came after its outcome, until the batch is over."""
+
+    def __init__(self, owner: object, calls: Sequence[ToolCall], *, alone: bool) -> None:
+        self.owner = owner
+        self.jobs = [Job(call, self) for call in calls]
+        self.alone = alone
+        self.callers = [job for job in making.get() if job.batch.owner is owner and not job.over]
+        self.loop = asyncio.get_running_loop()
+        self.done: asyncio.Future[None] = self.loop.create_future()
+        self.asking = asyncio.Lock()
+        self.variables = contextvars.copy_context()
+        self.is_started = False
+        self.is_closed = False
+        self.error: Exception | None = None
+        self.late: list[tuple[Job, Output]] = []
+
+
+making: contextvars.ContextVar[tuple[Job, ...]] = contextvars.ContextVar("segue_calls", default=())
+"""The calls within which this runs, the outermost first."""
+
+
+def read_arguments(job: Job, tools: Tools) -> str | None:
+    """Reads and checks what a call was given; gives back why it can't run, in words for the model."""
+    call = job.call
+    if call.broken:
+        return "the call was cut off before it was whole, and did not run; send it again"
+    if job.tool is None:
+        names = ", ".join(tool.name for tool in tools.declarations) or "none"
+        return f"there is no tool {call.name!r}; the tools are: {names}"
+    if call.arguments_text is not None and call.arguments_text.strip():
+        return f"the arguments are not valid JSON, and nothing ran: {_json_fault(call.arguments_text)}"
+    if not isinstance(call.arguments, Mapping):
+        return f"the arguments must be a JSON object, not {_kind_of(call.arguments)}; nothing ran"
+    # A copy, for what the tool does to it is not what the model said.
+    job.arguments = cast("dict[str, Any]", msgspec.json.decode(write(cast("object", call.arguments))))
+    return tools.check(job.tool, job.arguments)
+
+
+def shown_of(job: Job) -> str:
+    """What a call is about, in a few words, if its tool can say."""
+    if job.tool is None or not isinstance(job.call.arguments, Mapping):
+        return ""
+    try:
+        return one_line(job.tool.shown(cast("Arguments", job.call.arguments)))
+    except Exception:  # noqa: BLE001 - arguments that were not checked yet
+        return ""
+
+
+def _json_fault(text: str) -> str:
+    try:
+        read_object(text)
+    except InputError as error:
+        return str(error)
+    return "something in it can't be read"
+
+
+def _kind_of(value: object) -> str:
+    kinds = {"list": "a list", "tuple": "a list", "str": "text", "NoneType": "null", "bool": "a boolean"}
+    return kinds.get(type(value).__name__, "a number")
