@@ -233,7 +233,7 @@ class Odd:
         (b"\xff bytes", "\ufffd bytes"),
         (7, "7"),
         (True, "true"),
-        (Result({"n": math.nan, "m": math.inf, 3: {1, 1}}), '{"n":"nan","m":"inf","3":[1]}'),
+        (Result({"n": math.nan, "m": math.inf, 3: {1}}), '{"n":"nan","m":"inf","3":[1]}'),
         (Result({"big": 2**70, "odd": Odd(), "raw": b"x"}), f'{{"big":"{2**70}","odd":"something odd","raw":"x"}}'),
         (Result(cyclic), '{"a":1,"self":"…"}'),
         (Result({"\ud800": "\ud800"}), '{"\ufffd":"\ufffd"}'),

@@ -208,7 +208,7 @@ def _headers(given: object, path: str) -> dict[str, str]:
 def _models(given: object, path: str) -> dict[str, Model]:
     """A list of names, or a table that says more of each."""
     if isinstance(given, list):
-        return dict.fromkeys(_names(given, path), Model())
+        return dict.fromkeys(_names(cast("list[object]", given), path), Model())
     try:
         return msgspec.convert(given, dict[str, Model])
     except msgspec.ValidationError as error:
