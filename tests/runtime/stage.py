@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,12 @@ from segue.conversation import Conversation
 from segue.emulator import Emulator, start
 from segue.runtime.book import Book, Memory
 from segue.runtime.events import Event
-from segue.runtime.permissions import Permissions
 from segue.runtime.providers import Endpoint, Secret
 from segue.runtime.session import Session
 from segue.runtime.switching import Fixed, Route
 from segue.runtime.toolbox import Toolbox
 from segue.runtime.tooling import Arguments, Context, Result, Tool
-from segue.runtime.upstream import Upstream
+from segue.runtime.upstream import Patience, Upstream
 from segue.wire.registry import WIRES
 
 APIS = [row.name for row in segue.formats() if row.kind != "text"]
@@ -96,8 +95,9 @@ async def staged(
     models: Mapping[str, str] | None = None,
     tool_formats: Mapping[str, str] | None = None,
     listen: Callable[[Event], None] = lambda event: None,
+    seed: int = 0,
     **more: Any,
-) -> AsyncIterator[Stage]:
+) -> AsyncGenerator[Stage]:
     """A session over one provider for each script."""
     heard: list[Event] = []
 
@@ -107,19 +107,19 @@ async def staged(
 
     with ExitStack() as running:
         providers = {
-            api: running.enter_context(start(api, script=script, faults=list((faults or {}).get(api, ()))))
+            api: running.enter_context(start(api, script=script, seed=seed, faults=list((faults or {}).get(api, ()))))
             for api, script in scripts.items()
         }
         endpoints = [
             endpoint_of(provider, (models or {}).get(api), tool_format=(tool_formats or {}).get(api, "auto"))
             for api, provider in providers.items()
         ]
-        upstream = Upstream(attempts=3, pause=0.001)
+        upstream = Upstream(patience=Patience(attempts=2, first=0.001, longest=0.01, asked=0.0))
         session = Session(
             book if book is not None else Memory(Conversation()),
             route(endpoints),
             upstream=upstream,
-            toolbox=Toolbox(tools, folder, Permissions()),
+            toolbox=Toolbox(tools, folder),
             listen=hear,
             debug=True,
             **more,

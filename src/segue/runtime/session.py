@@ -43,7 +43,7 @@ from segue.runtime.subagents import Models, Subagents
 from segue.runtime.switching import Fixed, Route, Situation
 from segue.runtime.toolbox import Toolbox
 from segue.runtime.tooling import Approve
-from segue.runtime.tools.task import task_tool
+from segue.runtime.tools.task import task as task_tool
 from segue.runtime.upstream import Upstream
 from segue.wire.events import TextDelta, ThinkingDelta
 
