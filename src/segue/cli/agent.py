@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from segue.canonical.request import Usage
 from segue.cli import config, stored, streams
 from segue.cli.emulated import Emulated
+from segue.cli.equipment import Equipment
 from segue.cli.known import Known
 from segue.cli.wishes import Wishes
 from segue.conversation import Conversation
@@ -41,8 +41,6 @@ _SYSTEM = (
     "are relative to the working folder. Where a call is denied, go on without it, or say what you would need. Answer "
     "in plain text, and say no more than was asked for."
 )
-# The one tool that the session brings itself.
-_TASK = "task"
 # What requests are compared by: an agent reads much more than it writes.
 _TYPICAL = Usage(input=1_000_000, output=50_000)
 # A conversation is made to fit when it fills so much of a model's context, and then to so much.
@@ -74,6 +72,7 @@ class Agent:
         self.route: Route
         self.why = ""
         self.store: HistoryStore | None = None
+        self.tools: Equipment
         self.toolbox: Toolbox
         self.session: Session
         self._upstream: Upstream
@@ -106,7 +105,9 @@ class Agent:
         self.route = self._routed()
         self._upstream = Upstream()
         self._stack.push_async_callback(self._upstream.close)
-        self.toolbox = await self._tools()
+        self.tools = Equipment(self.known, self._wishes)
+        self._stack.push_async_callback(self.tools.close)
+        self.toolbox = await self.tools.toolbox(Path.cwd())
         if self._wishes.keep:
             self.store = self._stack.enter_context(stored.opened(make=True))
         self.session = self._session(self._book())
@@ -128,7 +129,7 @@ class Agent:
             approve=self._approve,
             limits=limits,
             debug=self._wishes.debug,
-            models=self.endpoint if self._chosen_tools is None or _TASK in self._chosen_tools else None,
+            models=self.endpoint if self.tools.has_tasks else None,
         )
 
     # -------------------------------------------------------------------------------------------------- who is asked
@@ -244,29 +245,6 @@ class Agent:
             return
         made = self.book.compress(strategy, int(_ROOMY * smallest))
         self.session.emit(Compressed(strategy=strategy, before=made.before, after=made.tokens))
-
-    # --------------------------------------------------------------------------------------------------------- tools
-
-    async def _tools(self) -> Toolbox:
-        """The tools in this folder, by the user's rules and those of this time."""
-        from segue.runtime.environ import child_environment
-        from segue.runtime.permissions import Permissions
-        from segue.runtime.toolbox import Toolbox
-        from segue.runtime.tools import standard_tools
-
-        said, folder = self.known.config.settings.tools, Path.cwd()
-        allow = (*said.allow, *self._wishes.allow)
-        permissions = Permissions(allow=allow, ask=said.ask, deny=said.deny, folder=folder)
-        keys = {variable for row in self.known.providers.values() for variable in (*row.keys, *row.bearer)}
-        environment = partial(child_environment, keep=said.env, keys=keys)
-        toolbox = Toolbox(standard_tools(permissions=permissions, environment=environment), folder, permissions)
-        chosen = self._chosen_tools
-        return toolbox if chosen is None else toolbox.only(name for name in chosen if name != _TASK)
-
-    @property
-    def _chosen_tools(self) -> tuple[str, ...] | None:
-        wished = self._wishes.tools
-        return self.known.config.settings.tools.only if wished is None else wished
 
 
 def _untrusted(source: config.Source) -> str:

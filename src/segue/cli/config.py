@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from segue.cli import trusted
 from segue.cli.settings import Provider, Settings, Tools, from_variables, parsed, read
 from segue.cli.streams import Unreadable
+from segue.errors import InputError
 
 __all__ = ["Config", "Source", "load", "project_file", "source", "store", "tool_format", "user_file", "wanted"]
 
@@ -49,9 +50,12 @@ class Config:
     settings: Settings
     sources: tuple[Source, ...] = ()
 
-    def file_of(self, provider: str) -> Path | None:
-        """The file that tells of a provider."""
-        return next((source.path for source in self.sources if provider in source.settings.providers), None)
+    def blamed(self, error: InputError) -> Unreadable:
+        """What is wrong with a table, with the file that it stands in."""
+        table, _, rest = error.path.partition(".")
+        name = rest.partition(".")[0]
+        file = next((it.path for it in self.sources if name in getattr(it.settings, table, ())), None)
+        return Unreadable(f"{file}: {error}" if file else str(error))
 
     @property
     def untrusted(self) -> Source | None:

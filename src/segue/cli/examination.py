@@ -180,10 +180,10 @@ class Examination:
                 rows.append({"name": name, "url": server.url})
                 self._row("ok", f"mcp {name}", server.url)
                 continue
-            program = shutil.which(server.command[0])
-            rows.append({"name": name, "command": server.command, "found": program})
+            program = shutil.which(server.program[0])
+            rows.append({"name": name, "command": server.program, "found": program})
             if program is None:
-                self._row("bad", f"mcp {name}", f"there is no program {server.command[0]}")
+                self._row("bad", f"mcp {name}", f"there is no program {server.program[0]}")
             else:
                 self._row("ok", f"mcp {name}", program)
 

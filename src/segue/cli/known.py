@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from segue.canonical.request import Usage
-from segue.cli import config, streams
+from segue.cli import config
 from segue.errors import InputError
 from segue.runtime import prices, providers
 from segue.runtime.providers import Endpoint, Provider
@@ -26,7 +26,7 @@ class Known:
         try:
             self.providers: Mapping[str, Provider] = providers.catalogue(self._told)
         except InputError as error:
-            raise _with_file(error, loaded) from None
+            raise loaded.blamed(error) from None
 
     def endpoint(self, name: str, tool_format: str | None = None) -> Endpoint:
         """One model, by `provider/model`, by its provider alone, or by its own name."""
@@ -45,6 +45,11 @@ class Known:
         if found is None and provider.signed and all(map(os.environ.get, _SIGNING)):
             return _SIGNING[0]
         return found
+
+    @property
+    def key_variables(self) -> tuple[str, ...]:
+        """All that may hold a key: nothing that tools start is given them unasked."""
+        return tuple(dict.fromkeys(name for row in self.providers.values() for name in (*row.keys, *row.bearer)))
 
     def cost(self, provider: str, model: str, usage: Usage) -> float | None:
         """What was used, in dollars; None where no price is known."""
@@ -74,9 +79,3 @@ def _told(loaded: config.Config) -> dict[str, Any]:
         for name, provider in loaded.settings.providers.items()
         if name in names or provider.base_url is not None or name not in held
     }
-
-
-def _with_file(error: InputError, loaded: config.Config) -> streams.Unreadable:
-    name = error.path.split(".")[1] if error.path.startswith("providers.") else ""
-    file = loaded.file_of(name)
-    return streams.Unreadable(f"{file}: {error}" if file else str(error))

@@ -110,12 +110,30 @@ class Tools(Struct, frozen=True):
 
 
 class Mcp(Struct, frozen=True):
-    """A server of tools: a program, or an address."""
+    """A server of tools: a program, as one list or with its `args` apart, or an address."""
 
-    command: tuple[Words, ...] = ()
+    command: Words | tuple[Words, ...] = ()
+    args: tuple[str, ...] = ()
     env: tuple[Words, ...] = ()
+    folder: Words | None = None
     url: Words | None = None
     headers: Mapping[str, str] = {}
+    timeout: Seconds | None = None
+    start: Seconds | None = None
+    enabled: bool = True
+
+    @property
+    def program(self) -> tuple[str, ...]:
+        """The program and its arguments; nothing where it is an address."""
+        return (*((self.command,) if isinstance(self.command, str) else self.command), *self.args)
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What is set, as plain values."""
+        told = msgspec.json.decode(msgspec.json.encode(self))
+        program = self.program
+        told |= {"command": program[0], "args": program[1:]} if program else {"command": None, "args": []}
+        return {name: value for name, value in told.items() if value is not None}
 
 
 class Price(Struct, frozen=True):
@@ -226,7 +244,7 @@ class _Reader:
         return {key: self._value(it, kind, f"{name}.{key}") for key, it in cast("dict[str, object]", tables).items()}
 
     def _server(self, name: str, server: Mcp) -> Mcp:
-        if bool(server.command) == bool(server.url):
+        if bool(server.program) == bool(server.url):
             raise self._fault(f"mcp.{name}", "expected either command or url")
         return server
 
