@@ -264,7 +264,7 @@ def test_toolformat_lists_all_and_says_auto_or_manual(room: Room):
     seat.see("hermes (manual)", "tools hermes")
     seat.enter("hello")
     seat.see("In words.")
-    assert "tools" not in claude.requests[-1].body
+    assert "tools" not in (claude.requests[-1].body or {})
     seat.enter("/toolformat openai")
     seat.see("anthropic does not take 'openai'")
     seat.enter("/toolformat auto")

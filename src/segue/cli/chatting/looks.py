@@ -93,7 +93,7 @@ def _broken(line: str, width: int) -> tuple[str, str]:
         if used > width:
             if char == " ":
                 return line[:place].rstrip(), line[place:].lstrip()
-            if line[:blank].strip():
+            if blank > 0 and line[:blank].strip():
                 return line[:blank].rstrip(), line[blank:].lstrip()
             return line[: max(1, place)], line[max(1, place) :]
         if char == " ":

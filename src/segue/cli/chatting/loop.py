@@ -76,7 +76,8 @@ class Chat:
     @property
     def servers(self) -> Sequence[tuple[str, str]]:
         """The MCP servers, and how each is."""
-        return ()
+        servers = self.agent.tools.servers
+        return tuple(servers.states.items()) if servers is not None else ()
 
     @property
     def width(self) -> int:
