@@ -155,11 +155,13 @@ def prose(pieces: Iterable[str], width: int = 60) -> list[Row]:
     return rows + made.close()
 
 
-@pytest.mark.parametrize("width", [20, 40, 60, 200])
-def test_text_is_the_same_however_it_comes(width: int):
-    whole = prose([WORDS], width)
-    assert prose(WORDS, width) == whole
-    assert prose([WORDS[:17], WORDS[17:40], WORDS[40:]], width) == whole
+PIECES = ["a", "b ", "**", "`", "```", "\n", "\n```\n", "**b**", "`c` ", "- ", "# ", "日本", "> ", "| x |", "1. ", "\t"]
+
+
+@given(st.lists(st.sampled_from([*PIECES, "word " * 30, "x" * 50]), max_size=40).map("".join), st.integers(10, 60))
+@settings(deadline=None)
+def test_rows_are_the_same_however_the_text_comes(text: str, width: int):
+    assert prose([text], width) == prose(text, width) == prose([text[:7], text[7:]], width)
 
 
 @given(st.text("ab* `\n#-日", max_size=120), st.integers(10, 40))

@@ -24,7 +24,7 @@ _LINE = re.compile(r"^\s*([-*_])(?:\s*\1){2,}\s*$")
 _MARKS = re.compile(r"\*\*|`+")
 _PARTNER = 400
 """How far a mark may stand from its partner."""
-_TAB = 4
+_TAB = "    "
 
 
 class _Cell(NamedTuple):
@@ -50,7 +50,7 @@ class Prose:
     def feed(self, text: str) -> list[Row]:
         """More text, made harmless already; gives the rows that are finished by it."""
         rows: list[Row] = []
-        *ended, rest = text.expandtabs(_TAB).split("\n")
+        *ended, rest = text.replace("\t", _TAB).split("\n")
         for piece in ended:
             self._line += piece
             rows += self._end_of_line()
@@ -108,14 +108,22 @@ class Prose:
         laid, waiting = self._laid_out()
         done: list[Row] = []
         for place, (row, _) in enumerate(laid[:-1]):
-            begins = laid[place + 1][1]
-            if waiting is not None and begins.place > waiting:
+            if self._may_move(laid[place + 1][1].place, waiting):
                 break
             done.append(row)
         if done:
             begins = laid[len(done)][1]
             self._line, self._begun, self._open = self._line[begins.place :], True, begins.style
         return done
+
+    def _may_move(self, begins: int, waiting: int | None) -> bool:
+        """Whether the word that begins a row may yet fit into the one before: a mark that finds its partner goes."""
+        end = self._line.find(" ", begins)
+        if end < 0:
+            end = len(self._line)
+            if any(char in "*`" for char in self._line[begins:]):
+                return True
+        return waiting is not None and waiting < end
 
     # ------------------------------------------------------------------------------------------------------------- rows
 
