@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -250,6 +251,53 @@ def test_a_projects_rule_allows_only_when_its_file_is_trusted(project: Project, 
 def test_a_bad_rule_is_refused(project: Project, playing):
     playing("say Yes.\n")
     assert is_one_line(project.run("run", *MODEL, "--allow", "shell(", "Hi"))
+
+
+SERVER = """
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("trial", log_level="CRITICAL")
+@server.tool()
+def add(a: int, b: int) -> str:
+    return str(a + b)
+open("started", "w").close()
+server.run("stdio")
+"""
+ADD = 'call sums__add {"a": 20, "b": 22}\n---\nsay It is {sums__add}\n'
+
+
+def test_the_tools_of_a_server_are_there_once_its_file_is_trusted(project: Project, playing):
+    pytest.importorskip("mcp")
+    (project.folder / "server.py").write_text(SERVER)
+    project.says(f'[tools]\nallow = ["sums__add"]\n[mcp.sums]\ncommand = ["{sys.executable}", "server.py"]\n')
+    playing(ADD)
+    ended = project.run("run", *MODEL, "Add")
+    assert "tools.allow, mcp.sums don't count" in ended.err
+    assert "It is 42" not in ended.out.decode()
+    assert not (project.folder / "started").exists()
+    playing(ADD)
+    assert project.run("trust").code == 0
+    ended = project.run("run", *MODEL, "-q", "Add")
+    assert (ended.code, ended.lines, ended.err) == (0, ["It is 42"], "")
+
+
+def test_a_server_that_does_not_start_is_told_and_stops_nothing(project: Project, playing):
+    pytest.importorskip("mcp")
+    playing("say Yes.\n")
+    config = project.home / ".config" / "segue" / "config.toml"
+    config.write_text(config.read_text() + '[mcp.gone]\ncommand = ["no-such-program"]\n')
+    ended = project.run("run", *MODEL, "-q", "Hi")
+    assert (ended.code, ended.lines) == (0, ["Yes."])
+    assert ended.err.startswith("segue: the MCP server gone is not there: ")
+
+
+def test_a_subagent_works_and_is_not_what_is_gone_on_with(project: Project, playing):
+    playing(
+        'call task {"description": "look into it", "prompt": "Read notes.txt"}\n---\nsay Bread, said the other.\n'
+        "---\nsay So: {task}\n---\nsay Again.\n"
+    )
+    told = project.run("run", *MODEL, "--json", "What shall I buy?").json
+    assert told["text"] == "So: Bread, said the other."
+    assert project.run("run", *MODEL, "-c", "--json", "Again?").json["conversation"] == told["conversation"]
 
 
 # ------------------------------------------------------------------------------------------------------ conversations
