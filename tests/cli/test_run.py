@@ -189,6 +189,12 @@ def test_tools_can_be_written_in_words(project: Project, playing):
     assert body is not None
     assert "tools" not in body
     assert "read_file" in str(body["system"])
+    for given in (
+        project.run("run", *MODEL, "--tool-format", "hermess", "Hi"),
+        project.run("run", "Hi", SEGUE_TOOL_FORMAT="x"),
+    ):
+        assert is_one_line(given)
+        assert "known are auto, openai" in given.err
 
 
 # ------------------------------------------------------------------------------------------------------------ the tools
@@ -250,7 +256,13 @@ def test_a_projects_rule_allows_only_when_its_file_is_trusted(project: Project, 
 
 def test_a_bad_rule_is_refused(project: Project, playing):
     playing("say Yes.\n")
-    assert is_one_line(project.run("run", *MODEL, "--allow", "shell(", "Hi"))
+    ended = project.run("run", *MODEL, "--allow", "shell(", "Hi")
+    assert is_one_line(ended)
+    assert ended.err.startswith("segue: --allow: ")
+    project.says('[tools]\ndeny = ["shell("]\n')
+    for command in (("run", *MODEL, "Hi"), ("doctor",)):
+        ended = project.run(*command)
+        assert f"{project.file}: tools.deny: " in ended.err + ended.out.decode()
 
 
 SERVER = """

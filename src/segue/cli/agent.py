@@ -147,7 +147,7 @@ class Agent:
     def endpoint(self, name: str) -> Endpoint:
         """A model by its name; an `InputError` where there is none."""
         if self._emulated is not None:
-            return self._emulated.endpoint(name)
+            return self.known.with_format(self._emulated.endpoint(name), self._wishes.tool_format)
         return self.known.endpoint(name, self._wishes.tool_format)
 
     def price(self, provider: str, model: str, usage: Usage) -> float | None:

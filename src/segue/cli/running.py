@@ -9,6 +9,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
 
+import click
+
 from segue.cli.agent import Agent
 from segue.cli.telling import Bill, Opened, Teller, guarded
 from segue.cli.wishes import Wishes
@@ -85,11 +87,14 @@ def _signals(stop: Callable[[], None]) -> Generator[list[int]]:
         loop.call_soon_threadsafe(stop)
 
     kinds = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
-    before = {kind: signal.signal(kind, heard) for kind in kinds}
+    # Whoever started this to outlive a terminal (nohup) has said so by ignoring them.
+    before = {kind: signal.signal(kind, heard) for kind in kinds if signal.getsignal(kind) is not signal.SIG_IGN}
     try:
         yield seen
     except asyncio.CancelledError:
-        raise KeyboardInterrupt from None
+        if not seen:
+            raise
+        raise click.exceptions.Exit(_SIGNALLED + seen[0]) from None
     finally:
         for kind, handler in before.items():
             signal.signal(kind, handler)
