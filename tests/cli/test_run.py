@@ -128,7 +128,7 @@ def test_json_and_jsonl_exclude_each_other(project: Project):
 def test_what_drives_a_terminal_is_harmless_there_and_as_it_is_in_a_pipe(project: Project, playing):
     escape = "say \x1b]0;owned\x07\x1b[31mred\u202e\n"
     playing(escape)
-    variables = {**project.variables, "NO_COLOR": "1"}
+    variables: dict[str, Any] = {**project.variables, "NO_COLOR": "1"}
     shown = in_terminal("run", *MODEL, "-q", "Hi", **variables)
     assert "\x1b" not in shown
     assert "\x07" not in shown
@@ -368,7 +368,7 @@ def test_without_a_key_an_emulated_model_is_asked_and_that_is_said(project: Proj
 
 def test_which_model_is_asked_and_why(project: Project):
     with segue.emulator.start("mistral", script="say Yes.\n---\nsay Yes.\n---\nsay Yes.\n") as emulator:
-        place = {"MISTRAL_API_KEY": "k", "MISTRAL_BASE_URL": emulator.base_url}
+        place: dict[str, Any] = {"MISTRAL_API_KEY": "k", "MISTRAL_BASE_URL": emulator.base_url}
         by_key = project.run("run", "Hi", **place)
         assert by_key.err.startswith("segue: mistral/mistral-medium-latest (MISTRAL_API_KEY is set);")
         project.says('model = "mistral/devstral-2512"')
@@ -385,7 +385,7 @@ def test_which_model_is_asked_and_why(project: Project):
 def test_the_second_model_answers_where_the_first_does_not(project: Project, playing):
     playing("error 529 Overloaded (retry after 100)\n")
     with segue.emulator.start("kimi", script="say From the moon.\n") as moon:
-        place = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
+        place: dict[str, Any] = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
         ended = project.run("run", *MODEL, "-m", "kimi/kimi-k2.6", "--debug", "Hi", **place)
     assert (ended.code, ended.lines) == (0, ["From the moon."])
     assert "segue: from here on moonshot/kimi-k2.6: anthropic/claude-sonnet-5" in ended.err
