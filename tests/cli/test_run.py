@@ -393,6 +393,35 @@ def test_the_second_model_answers_where_the_first_does_not(project: Project, pla
         assert [message.speaker for message in chat.messages] == ["human", "ai"]
 
 
+def test_a_rule_decides_which_model_is_asked(project: Project, playing):
+    playing("say Short.\n")
+    with segue.emulator.start("kimi", script="say Long.\n") as moon:
+        place: dict[str, Any] = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
+        project.says(
+            'route = "rules"\n[[rules]]\nwhen = "long"\ntokens = 500\nmodel = "kimi/kimi-k2.6"\n'
+            '[[rules]]\nwhen = "otherwise"\nmodel = "anthropic/claude-sonnet-5"\n'
+        )
+        assert project.run("run", "-q", "--no-tools", "Hi", **place).lines == ["Short."]
+        ended = project.run("run", "--json", "--no-tools", "-c", "Explain", stdin=b"word " * 2000, **place)
+    assert (ended.json["text"], ended.json["model"]) == ("Long.", "moonshot/kimi-k2.6")
+
+
+def test_a_conversation_that_fills_the_context_is_made_to_fit(project: Project, playing):
+    emulator = playing("say One.\n---\nsay Two.\n---\nsay Three.\n")
+    config = project.home / ".config" / "segue" / "config.toml"
+    small = '[providers.anthropic.models."claude-sonnet-5"]\ncontext = 1200\n'
+    config.write_text(f'compress = "drop-oldest"\n{config.read_text()}{small}')
+    project.run("run", *MODEL, "First", stdin=b"word " * 600)
+    project.run("run", *MODEL, "-c", "Second", stdin=b"word " * 600)
+    ended = project.run("run", *MODEL, "-c", "Third")
+    assert ended.code == 0
+    assert "segue: made to fit by drop-oldest: " in ended.err
+    body = emulator.requests[-1].body
+    assert body is not None
+    assert "First" not in str(body["messages"])
+    assert "Second" in str(body["messages"])
+
+
 @pytest.mark.parametrize("name", ["antropic/claude", "nobody", "anthropic/"])
 def test_a_model_that_is_none_is_one_line_and_2(project: Project, name):
     assert is_one_line(project.run("run", "-m", name, "Hi"))
