@@ -8,6 +8,9 @@ from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from segue.runtime.permissions import Permissions
+from segue.runtime.toolbox import Toolbox
+
 import segue
 from segue.canonical.blocks import ToolResponse
 from segue.conversation import Conversation
@@ -17,7 +20,6 @@ from segue.runtime.events import Event
 from segue.runtime.providers import Endpoint, Secret
 from segue.runtime.session import Session
 from segue.runtime.switching import Fixed, Route
-from segue.runtime.toolbox import Toolbox
 from segue.runtime.tooling import Arguments, Context, Result, Tool
 from segue.runtime.upstream import Patience, Upstream
 from segue.wire.registry import WIRES

@@ -6,9 +6,9 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from segue.runtime.scheduler import Limits
 
 from segue.runtime.events import Broke, CallEnded, Ended, Moved, Replied, Requested, Thoughts, Words
-from segue.runtime.scheduler import Limits
 from segue.runtime.switching import Failover, RoundRobin
 from tests.runtime.stage import APIS, endpoint_of, staged
 

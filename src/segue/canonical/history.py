@@ -113,6 +113,10 @@ class History:
         """Calls that wait for a result, in call order."""
         return [entry.call for entry in self._open.values() if entry.call.kind != "hosted" and not entry.call.broken]
 
+    def open_calls(self, turn_key: str) -> list[ToolCall]:
+        """The calls of a turn that have no outcome, in call order; also those that nobody waits for."""
+        return [entry.call for entry in self._open.values() if entry.turn_key == turn_key]
+
     @property
     def is_cut(self) -> bool:
         """Whether messages may lack a side of an interaction, which the ledger then has."""

@@ -137,11 +137,11 @@ def call_answered(message: Message) -> str:
 def due(history: History, known: Mapping[str, Message], turn: str) -> list[Message]:
     """What is known of the calls of this turn and can be said in call order: all before the first that still runs."""
     found: list[Message] = []
-    for call in history.pending:
-        if history.ledger[call.id].turn_key == turn:
-            if call.id not in known:
-                break
+    for call in history.open_calls(turn):
+        if call.id in known:
             found.append(known[call.id])
+        elif call.kind != "hosted" and not call.broken:
+            break
     return found
 
 
