@@ -87,10 +87,8 @@ def event_words(event: Event) -> str:
             return f"compressed by {event.strategy} to {event.budget} tokens: {told}"
         case Published():
             return f"told: {counted(len(event.calls), 'result')} known before"
-        case Undone():
-            return f"event {event.seq} taken back"
-        case Rewound():
-            return f"rewound to {event.turn}"
+        case Undone() | Rewound():
+            return f"event {event.seq} taken back" if isinstance(event, Undone) else f"rewound to {event.turn}"
         case Switched():
             return f"from here on {_target(event.target, event.model)}"
         case Forked():
