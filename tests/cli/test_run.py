@@ -247,7 +247,7 @@ def test_a_projects_rule_allows_only_when_its_file_is_trusted(project: Project, 
     playing(WRITE)
     project.says('[tools]\nallow = ["write_file"]\n')
     ended = project.run("run", *MODEL, "Write")
-    assert f"segue: {project.file} is not trusted, so tools.allow don't count" in ended.err
+    assert f"segue: {project.file} is not trusted, so this does not count: tools.allow;" in ended.err
     assert not (project.folder / "new.txt").exists()
     playing(WRITE)
     assert "not trusted" not in project.run("run", *MODEL, "--trust", "Write").err
@@ -283,7 +283,7 @@ def test_the_tools_of_a_server_are_there_once_its_file_is_trusted(project: Proje
     project.says(f'[tools]\nallow = ["sums__add"]\n[mcp.sums]\ncommand = ["{sys.executable}", "server.py"]\n')
     playing(ADD)
     ended = project.run("run", *MODEL, "Add")
-    assert "tools.allow, mcp.sums don't count" in ended.err
+    assert "does not count: tools.allow, mcp.sums;" in ended.err
     assert "It is 42" not in ended.out.decode()
     assert not (project.folder / "started").exists()
     playing(ADD)

@@ -252,4 +252,4 @@ class Agent:
 
 
 def _untrusted(source: config.Source) -> str:
-    return f"{source.path} is not trusted, so {', '.join(source.withheld)} don't count; segue trust trusts it"
+    return f"{source.path} is not trusted, so this does not count: {', '.join(source.withheld)}; segue trust trusts it"
