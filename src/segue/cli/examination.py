@@ -84,7 +84,9 @@ class Examination:
                 self._row("ok", "config", str(file))
             else:
                 held = ", ".join(source.withheld)
-                self._row("note", "config", f"{file}: not trusted, so this does not count: {held}; segue trust trusts it")
+                self._row(
+                    "note", "config", f"{file}: not trusted, so this does not count: {held}; segue trust trusts it"
+                )
         try:
             self._known = Known(config.load(trusting=self._trusting))
             check_rules(self._known.config)
