@@ -154,14 +154,14 @@ def test_a_yes_lets_a_call_run_and_shows_what_it_does(room: Room):
 
 
 def test_a_no_with_words_reaches_the_model(room: Room):
-    claude = room.provider("anthropic", WRITE)
+    claude = room.provider("anthropic", f"{WRITE}\n---\nsay Understood.")
     seat = room.chat("-m", CLAUDE)
     seat.see(PROMPT)
     seat.enter("write it")
     seat.see("y yes")
     seat.enter("no, into notes.txt")
-    seat.see("So be it.", "✗ write_file", "denied")
-    seat.wait_for(lambda: [request.status for request in claude.requests] == [200, 200, 200])
+    seat.see("So be it.", "✗ write_file", "denied", "Understood.")
+    assert [request.status for request in claude.requests] == [200, 200, 200]
     assert "into notes.txt" in spoken(claude)
     assert not (room.work / "out.txt").exists()
     assert accepted(claude)

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return made
 
 
-def offered(project: Project, line: str, **variables: str) -> list[str]:
+def offered(project: Project, line: str, **variables: Any) -> list[str]:
     """What bash would be told for a line; the word at its end is being typed."""
     words = line.split(" ")
     ended = project.run(
@@ -34,7 +35,7 @@ def offered(project: Project, line: str, **variables: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SHELLS)
-def test_each_shell_has_its_script(name):
+def test_each_shell_has_its_script(name: str):
     ended = run("completion", name)
     assert (ended.code, ended.err) == (0, "")
     assert f"_SEGUE_COMPLETE={name}_complete" in ended.out.decode()

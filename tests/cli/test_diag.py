@@ -203,7 +203,7 @@ def spoiled(monkeypatch: pytest.MonkeyPatch, spoil: Any) -> None:
         rendered = whole(self, *arguments, **more)
         body = json.loads(rendered.data)
         spoil(body)
-        return Rendered(rendered.report, body=body)
+        return Rendered(rendered.report, rendered.asked, body=body)
 
     monkeypatch.setattr(Conversation, "render", render)
 

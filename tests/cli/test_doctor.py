@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,7 @@ def test_a_key_is_told_by_its_variable_and_never_shown(project: Project):
 
 def test_nothing_is_sent_unless_it_is_asked_for(project: Project):
     with segue.emulator.start("mistral", keys=[KEY]) as emulator:
-        place = {"MISTRAL_API_KEY": KEY, "MISTRAL_BASE_URL": emulator.base_url}
+        place: dict[str, Any] = {"MISTRAL_API_KEY": KEY, "MISTRAL_BASE_URL": emulator.base_url}
         ended = project.run("doctor", "--json", **place)
         assert ended.code == 0
         assert list(emulator.requests) == []
@@ -87,7 +88,7 @@ def listing() -> Generator[str]:
 
 def test_online_says_whether_the_key_is_taken(project: Project):
     with listing() as url:
-        place = {"GROQ_BASE_URL": f"{url}/openai/v1"}
+        place: dict[str, Any] = {"GROQ_BASE_URL": f"{url}/openai/v1"}
         taken = project.run("doctor", "--online", "--json", GROQ_API_KEY=KEY, **place)
         wrong = project.run("doctor", "--online", "--json", GROQ_API_KEY="sk-other", **place)
     gone = project.run("doctor", "--online", "--json", GROQ_API_KEY=KEY, **place)

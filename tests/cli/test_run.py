@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -127,7 +128,7 @@ def test_json_and_jsonl_exclude_each_other(project: Project):
 def test_what_drives_a_terminal_is_harmless_there_and_as_it_is_in_a_pipe(project: Project, playing):
     escape = "say \x1b]0;owned\x07\x1b[31mred\u202e\n"
     playing(escape)
-    variables = {**project.variables, "NO_COLOR": "1"}
+    variables: dict[str, Any] = {**project.variables, "NO_COLOR": "1"}
     shown = in_terminal("run", *MODEL, "-q", "Hi", **variables)
     assert "\x1b" not in shown
     assert "\x07" not in shown
@@ -188,6 +189,12 @@ def test_tools_can_be_written_in_words(project: Project, playing):
     assert body is not None
     assert "tools" not in body
     assert "read_file" in str(body["system"])
+    for given in (
+        project.run("run", *MODEL, "--tool-format", "hermess", "Hi"),
+        project.run("run", "Hi", SEGUE_TOOL_FORMAT="x"),
+    ):
+        assert is_one_line(given)
+        assert "known are auto, openai" in given.err
 
 
 # ------------------------------------------------------------------------------------------------------------ the tools
@@ -240,7 +247,7 @@ def test_a_projects_rule_allows_only_when_its_file_is_trusted(project: Project, 
     playing(WRITE)
     project.says('[tools]\nallow = ["write_file"]\n')
     ended = project.run("run", *MODEL, "Write")
-    assert f"segue: {project.file} is not trusted, so tools.allow don't count" in ended.err
+    assert f"segue: {project.file} is not trusted, so this does not count: tools.allow;" in ended.err
     assert not (project.folder / "new.txt").exists()
     playing(WRITE)
     assert "not trusted" not in project.run("run", *MODEL, "--trust", "Write").err
@@ -249,7 +256,60 @@ def test_a_projects_rule_allows_only_when_its_file_is_trusted(project: Project, 
 
 def test_a_bad_rule_is_refused(project: Project, playing):
     playing("say Yes.\n")
-    assert is_one_line(project.run("run", *MODEL, "--allow", "shell(", "Hi"))
+    ended = project.run("run", *MODEL, "--allow", "shell(", "Hi")
+    assert is_one_line(ended)
+    assert ended.err.startswith("segue: --allow: ")
+    project.says('[tools]\ndeny = ["shell("]\n')
+    for command in (("run", *MODEL, "Hi"), ("doctor",)):
+        ended = project.run(*command)
+        assert f"{project.file}: tools.deny: " in ended.err + ended.out.decode()
+
+
+SERVER = """
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("trial", log_level="CRITICAL")
+@server.tool()
+def add(a: int, b: int) -> str:
+    return str(a + b)
+open("started", "w").close()
+server.run("stdio")
+"""
+ADD = 'call sums__add {"a": 20, "b": 22}\n---\nsay It is {sums__add}\n'
+
+
+def test_the_tools_of_a_server_are_there_once_its_file_is_trusted(project: Project, playing):
+    pytest.importorskip("mcp")
+    (project.folder / "server.py").write_text(SERVER)
+    project.says(f'[tools]\nallow = ["sums__add"]\n[mcp.sums]\ncommand = ["{sys.executable}", "server.py"]\n')
+    playing(ADD)
+    ended = project.run("run", *MODEL, "Add")
+    assert "does not count: tools.allow, mcp.sums;" in ended.err
+    assert "It is 42" not in ended.out.decode()
+    assert not (project.folder / "started").exists()
+    playing(ADD)
+    assert project.run("trust").code == 0
+    ended = project.run("run", *MODEL, "-q", "Add")
+    assert (ended.code, ended.lines, ended.err) == (0, ["It is 42"], "")
+
+
+def test_a_server_that_does_not_start_is_told_and_stops_nothing(project: Project, playing):
+    pytest.importorskip("mcp")
+    playing("say Yes.\n")
+    config = project.home / ".config" / "segue" / "config.toml"
+    config.write_text(config.read_text() + '[mcp.gone]\ncommand = ["no-such-program"]\n')
+    ended = project.run("run", *MODEL, "-q", "Hi")
+    assert (ended.code, ended.lines) == (0, ["Yes."])
+    assert ended.err.startswith("segue: the MCP server gone is not there: ")
+
+
+def test_a_subagent_works_and_is_not_what_is_gone_on_with(project: Project, playing):
+    playing(
+        'call task {"description": "look into it", "prompt": "Read notes.txt"}\n---\nsay Bread, said the other.\n'
+        "---\nsay So: {task}\n---\nsay Again.\n"
+    )
+    told = project.run("run", *MODEL, "--json", "What shall I buy?").json
+    assert told["text"] == "So: Bread, said the other."
+    assert project.run("run", *MODEL, "-c", "--json", "Again?").json["conversation"] == told["conversation"]
 
 
 # ------------------------------------------------------------------------------------------------------ conversations
@@ -308,7 +368,7 @@ def test_without_a_key_an_emulated_model_is_asked_and_that_is_said(project: Proj
 
 def test_which_model_is_asked_and_why(project: Project):
     with segue.emulator.start("mistral", script="say Yes.\n---\nsay Yes.\n---\nsay Yes.\n") as emulator:
-        place = {"MISTRAL_API_KEY": "k", "MISTRAL_BASE_URL": emulator.base_url}
+        place: dict[str, Any] = {"MISTRAL_API_KEY": "k", "MISTRAL_BASE_URL": emulator.base_url}
         by_key = project.run("run", "Hi", **place)
         assert by_key.err.startswith("segue: mistral/mistral-medium-latest (MISTRAL_API_KEY is set);")
         project.says('model = "mistral/devstral-2512"')
@@ -325,12 +385,41 @@ def test_which_model_is_asked_and_why(project: Project):
 def test_the_second_model_answers_where_the_first_does_not(project: Project, playing):
     playing("error 529 Overloaded (retry after 100)\n")
     with segue.emulator.start("kimi", script="say From the moon.\n") as moon:
-        place = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
+        place: dict[str, Any] = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
         ended = project.run("run", *MODEL, "-m", "kimi/kimi-k2.6", "--debug", "Hi", **place)
     assert (ended.code, ended.lines) == (0, ["From the moon."])
     assert "segue: from here on moonshot/kimi-k2.6: anthropic/claude-sonnet-5" in ended.err
     with kept(project) as chat:
         assert [message.speaker for message in chat.messages] == ["human", "ai"]
+
+
+def test_a_rule_decides_which_model_is_asked(project: Project, playing):
+    playing("say Short.\n")
+    with segue.emulator.start("kimi", script="say Long.\n") as moon:
+        place: dict[str, Any] = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
+        project.says(
+            'route = "rules"\n[[rules]]\nwhen = "long"\ntokens = 500\nmodel = "kimi/kimi-k2.6"\n'
+            '[[rules]]\nwhen = "otherwise"\nmodel = "anthropic/claude-sonnet-5"\n'
+        )
+        assert project.run("run", "-q", "--no-tools", "Hi", **place).lines == ["Short."]
+        ended = project.run("run", "--json", "--no-tools", "-c", "Explain", stdin=b"word " * 2000, **place)
+    assert (ended.json["text"], ended.json["model"]) == ("Long.", "moonshot/kimi-k2.6")
+
+
+def test_a_conversation_that_fills_the_context_is_made_to_fit(project: Project, playing):
+    emulator = playing("say One.\n---\nsay Two.\n---\nsay Three.\n")
+    config = project.home / ".config" / "segue" / "config.toml"
+    small = '[providers.anthropic.models."claude-sonnet-5"]\ncontext = 1200\n'
+    config.write_text(f'compress = "drop-oldest"\n{config.read_text()}{small}')
+    project.run("run", *MODEL, "First", stdin=b"word " * 600)
+    project.run("run", *MODEL, "-c", "Second", stdin=b"word " * 600)
+    ended = project.run("run", *MODEL, "-c", "Third")
+    assert ended.code == 0
+    assert "segue: made to fit by drop-oldest: " in ended.err
+    body = emulator.requests[-1].body
+    assert body is not None
+    assert "First" not in str(body["messages"])
+    assert "Second" in str(body["messages"])
 
 
 @pytest.mark.parametrize("name", ["antropic/claude", "nobody", "anthropic/"])

@@ -17,7 +17,7 @@ from segue.errors import InputError
 from segue.runtime.functions import installed_tools, tool
 from segue.runtime.permissions import Permissions
 from segue.runtime.toolbox import Toolbox
-from segue.runtime.tooling import Context, Result, Tool, ToolError
+from segue.runtime.tooling import Context, Question, Result, Tool, ToolError
 from segue.runtime.tools import standard_tools
 from segue.runtime.tools.task import TaskOrder, task
 from segue.runtime.tools.todo import Item, read_list, todo
@@ -191,6 +191,50 @@ def test_a_tool_without_a_question_may_run_unless_a_rule_says_no(tmp_path):
     assert play(todo(), tmp_path, {"items": []}, deny=["todo"]).startswith("denied")
     assert play(todo(), tmp_path, {"items": []}, ask=["todo"]).startswith("denied")
     assert play(todo(), tmp_path, {"items": []}, ask=["todo"], somebody=Somebody()) == "the list is empty"
+
+
+def test_somebody_is_asked_in_call_order_however_long_a_question_takes(tmp_path):
+    second_is_ready = threading.Event()
+
+    def question(arguments, folder):
+        if arguments["n"] == 1:
+            second_is_ready.wait()
+        if arguments["n"] == 2:
+            second_is_ready.set()
+        return Question("act", str(arguments["n"]), "", needed=arguments["n"] != 3)
+
+    async def go():
+        act = Tool("act", "", {"type": "object"}, lambda arguments, context: "", question=question)
+        box = Toolbox([act], tmp_path)
+        somebody = Somebody()
+        calls = [asyncio.ensure_future(box.may(act, {"n": n}, somebody)) for n in range(1, 6)]
+        # One that nobody has to be asked about waits for nobody.
+        assert await calls[2] is None
+        assert await asyncio.gather(*calls) == [None] * 5
+        assert [asked.subject for asked in somebody.asked] == ["1", "2", "4", "5"]
+
+    asyncio.run(go())
+
+
+def test_one_that_is_given_up_holds_nobody_up(tmp_path):
+    async def go():
+        act = Tool(
+            "act", "", {"type": "object"}, lambda arguments, context: "", question=lambda a, f: Question("act", "", "")
+        )
+        box = Toolbox([act], tmp_path)
+        asked = asyncio.Event()
+
+        async def never(question) -> Any:
+            asked.set()
+            await asyncio.Event().wait()
+
+        first = asyncio.ensure_future(box.may(act, {}, never))
+        second = asyncio.ensure_future(box.may(act, {}, Somebody("no")))
+        await asked.wait()
+        first.cancel()
+        assert "said no" in (await second or "")
+
+    asyncio.run(go())
 
 
 # ---------------------------------------------------------------------------------------------------- todo, task

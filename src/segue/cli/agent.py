@@ -41,6 +41,8 @@ _SYSTEM = (
     "are relative to the working folder. Where a call is denied, go on without it, or say what you would need. Answer "
     "in plain text, and say no more than was asked for."
 )
+_OF_TASKS = "task: "
+_LOOKED_AT = 200
 # What requests are compared by: an agent reads much more than it writes.
 _TYPICAL = Usage(input=1_000_000, output=50_000)
 # A conversation is made to fit when it fills so much of a model's context, and then to so much.
@@ -145,7 +147,7 @@ class Agent:
     def endpoint(self, name: str) -> Endpoint:
         """A model by its name; an `InputError` where there is none."""
         if self._emulated is not None:
-            return self._emulated.endpoint(name)
+            return self.known.with_format(self._emulated.endpoint(name), self._wishes.tool_format)
         return self.known.endpoint(name, self._wishes.tool_format)
 
     def price(self, provider: str, model: str, usage: Usage) -> float | None:
@@ -227,10 +229,12 @@ class Agent:
         if wishes.conversation is not None:
             name = wishes.conversation
         else:
-            latest = self.store.list(1)
-            if not latest:
+            # What subagents said is kept too, and is nobody's to go on with.
+            rows = (row for row in self.store.list(_LOOKED_AT) if not (row.title or "").startswith(_OF_TASKS))
+            latest = next(rows, None)
+            if latest is None:
                 raise InputError("there is no conversation to go on with yet")
-            name = latest[0].id
+            name = latest.id
         book = self.kept(name)
         if wishes.fork:
             book = book.fork()
@@ -248,4 +252,4 @@ class Agent:
 
 
 def _untrusted(source: config.Source) -> str:
-    return f"{source.path} is not trusted, so {', '.join(source.withheld)} don't count; segue trust trusts it"
+    return f"{source.path} is not trusted, so this does not count: {', '.join(source.withheld)}; segue trust trusts it"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from segue.cli import streams
+from segue.cli.config import Config
 from segue.cli.known import Known
 from segue.cli.wishes import Wishes
 from segue.errors import InputError
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from segue.runtime.toolbox import Source, Toolbox
     from segue.runtime.tooling import Tool
 
-__all__ = ["Equipment"]
+__all__ = ["Equipment", "check_rules"]
 
 # The one tool that a session brings itself.
 _TASK = "task"
@@ -28,6 +30,7 @@ class Equipment:
     def __init__(self, known: Known, wishes: Wishes) -> None:
         self._known = known
         self._said = known.config.settings.tools
+        self._wished = wishes.allow
         self._allow = (*self._said.allow, *wishes.allow)
         self._chosen = self._said.only if wishes.tools is None else wishes.tools
         self.servers: Servers | None = None
@@ -44,6 +47,7 @@ class Equipment:
         from segue.runtime.toolbox import Toolbox
         from segue.runtime.tools import standard_tools
 
+        check_rules(self._known.config, self._wished)
         permissions = Permissions(allow=self._allow, ask=self._said.ask, deny=self._said.deny, folder=folder)
         if self._chosen == ():
             return Toolbox((), folder, permissions)
@@ -75,6 +79,23 @@ class Equipment:
     async def close(self) -> None:
         if self.servers is not None:
             await self.servers.close()
+
+
+def check_rules(config: Config, wished: Sequence[str] = ()) -> None:
+    """Refuses a rule that is none, with where it stands: a file, or the flag."""
+    from segue.runtime.permissions import parse_rule
+
+    places = [
+        (f"{source.path}: tools.{verdict}", rule)
+        for source in config.sources
+        for verdict in ("allow", "ask", "deny")
+        for rule in getattr(source.settings.tools, verdict)
+    ]
+    for where, rule in (*places, *(("--allow", rule) for rule in wished)):
+        try:
+            parse_rule(rule)
+        except InputError as error:
+            raise streams.Unreadable(f"{where}: {error}") from None
 
 
 def _with_installed(tools: list[Tool]) -> list[Tool]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from segue.cli import config, stored, streams
+from segue.cli.equipment import check_rules
 from segue.cli.known import Known
 from segue.errors import SegueError
 
@@ -83,9 +84,12 @@ class Examination:
                 self._row("ok", "config", str(file))
             else:
                 held = ", ".join(source.withheld)
-                self._row("note", "config", f"{file}: not trusted, so {held} don't count; segue trust trusts it")
+                self._row(
+                    "note", "config", f"{file}: not trusted, so this does not count: {held}; segue trust trusts it"
+                )
         try:
             self._known = Known(config.load(trusting=self._trusting))
+            check_rules(self._known.config)
         except (click.ClickException, SegueError) as error:
             said = error.message if isinstance(error, click.ClickException) else str(error)
             if not any(row.get("error") == said for row in rows):

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+import segue
 from segue.canonical.request import Usage
 from segue.cli import config
 from segue.errors import InputError
@@ -30,9 +31,17 @@ class Known:
 
     def endpoint(self, name: str, tool_format: str | None = None) -> Endpoint:
         """One model, by `provider/model`, by its provider alone, or by its own name."""
-        found = providers.resolve(name, os.environ, self._told)
+        return self.with_format(providers.resolve(name, os.environ, self._told), tool_format)
+
+    def with_format(self, endpoint: Endpoint, tool_format: str | None) -> Endpoint:
+        """The endpoint with tools written as a flag or the environment wants it."""
         chosen = tool_format or os.environ.get("SEGUE_TOOL_FORMAT")
-        return msgspec.structs.replace(found, tool_format=chosen) if chosen else found
+        if not chosen:
+            return endpoint
+        if chosen != "auto" and chosen not in (names := [row.tool_format for row in segue.formats()]):
+            known = ", ".join(dict.fromkeys(name for name in names if name))
+            raise InputError(f"{chosen!r} is no tool format; known are auto, {known}")
+        return msgspec.structs.replace(endpoint, tool_format=chosen)
 
     def first(self) -> Endpoint | None:
         """The default model of the first provider whose key is set."""

@@ -44,6 +44,7 @@ class Toolbox:
         self._sources = tuple(sources)
         self._kept: frozenset[str] | None = None
         self._grants = Grants()
+        self._last: asyncio.Future[None] | None = None
         self._seen: tuple[Tool, ...] = ()
         self._tools: dict[str, Tool] = {}
         self._checkers: dict[str, jsonschema_rs.Validator] = {}
@@ -123,16 +124,31 @@ class Toolbox:
 
     async def may(self, tool: Tool, arguments: Arguments, approve: Approve | None) -> str | None:
         """Whether a call may run: None, or why not in words for the model."""
+        before, mine = self._in_line()
         try:
             # It looks at files, and at names on the network.
             question = await asyncio.to_thread(tool.question, arguments, self.folder)
+            question = question or Question(tool.name, "", tool.name, needed=False)
+            if approve is not None and self.permissions.judge(question)[0] == "ask":
+                await asyncio.shield(before)
+            refusal = await self.permissions.may(question, approve)
         except ToolError as error:
             return str(error)
-        question = question or Question(tool.name, "", tool.name, needed=False)
-        refusal = await self.permissions.may(question, approve)
+        finally:
+            before.add_done_callback(lambda _: mine.done() or mine.set_result(None))
         if refusal is None and question.needed:
             self._grants.give(question)
         return refusal
+
+    def _in_line(self) -> tuple[asyncio.Future[None], asyncio.Future[None]]:
+        """Whom to wait for, and who is waited for: people are asked in the order of calls, not of threads."""
+        loop = asyncio.get_running_loop()
+        before, mine = self._last, loop.create_future()
+        if before is None or before.get_loop() is not loop:
+            before = loop.create_future()
+            before.set_result(None)
+        self._last = mine
+        return before, mine
 
 
 def _names(tools: Iterable[Tool]) -> frozenset[str]:

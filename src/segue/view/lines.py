@@ -73,10 +73,7 @@ def event_words(event: Event) -> str:
     """What an event other than a message says, in one line."""
     match event:
         case Opened():
-            text = sum(len(block.text) for block in event.system)
-            parts = [f"{counted(text, 'character')} of system text"] if text else []
-            parts += [counted(len(event.tools), "tool")] if event.tools else []
-            return f"given: {', '.join(parts) or 'nothing beside the messages'}"
+            return f"given: {_given(event)}"
         case Sent():
             return f"sent to {_target(event.target, event.model)}" if event.target else "sent; to whom is not known"
         case Recalled():
@@ -89,11 +86,9 @@ def event_words(event: Event) -> str:
             told = f"{counted(kept, 'message')} kept, {len(event.replaced):,} new"
             return f"compressed by {event.strategy} to {event.budget} tokens: {told}"
         case Published():
-            return f"told: {len(event.calls)} results that were known"
-        case Undone():
-            return f"event {event.seq} taken back"
-        case Rewound():
-            return f"rewound to {event.turn}"
+            return f"told: {counted(len(event.calls), 'result')} known before"
+        case Undone() | Rewound():
+            return f"event {event.seq} taken back" if isinstance(event, Undone) else f"rewound to {event.turn}"
         case Switched():
             return f"from here on {_target(event.target, event.model)}"
         case Forked():
@@ -104,6 +99,13 @@ def event_words(event: Event) -> str:
             return f"{event.kind}: written by a newer segue"
         case _:
             return kind_of(event)
+
+
+def _given(event: Opened) -> str:
+    text = sum(len(block.text) for block in event.system)
+    parts = [f"{counted(text, 'character')} of system text"] if text else []
+    parts += [counted(len(event.tools), "tool")] if event.tools else []
+    return ", ".join(parts) or "nothing beside the messages"
 
 
 def _target(target: str, model: str | None) -> str:
