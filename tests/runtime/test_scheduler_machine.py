@@ -276,6 +276,11 @@ class Agent(RuleBasedStateMachine):
                 self.parents.pop(call.id)
                 self.waiting.append(call)
                 return "refused"
+            if body.context.cancelled.is_set():
+                with pytest.raises(InputError, match="given up"):
+                    await self.runs.run_one(call)
+                self.waiting.append(call)
+                return "refused"
             return (await self.runs.run_one(call)).text
 
         self.finish(body, nests)
