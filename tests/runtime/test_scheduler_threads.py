@@ -262,7 +262,10 @@ def test_a_thread_that_talks_all_the_time_is_heard_now_and_then(tmp_path: Path) 
         return "done"
 
     began = time.monotonic()
-    run(scheduler(book, Box(tmp_path, tool("talks", talks, blocking=True)), ear).run_batch(asked(book, "talks")), real=True)
+    run(
+        scheduler(book, Box(tmp_path, tool("talks", talks, blocking=True)), ear).run_batch(asked(book, "talks")),
+        real=True,
+    )
     assert 1 <= len(ear.of(CallProgress)) <= 2 + (time.monotonic() - began) / 0.1
 
 
