@@ -16,16 +16,17 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from segue.canonical.blocks import ToolCall, responses_of, state_of
 from segue.errors import InputError
+from segue.runtime.events import CallEnded
 from segue.runtime.scheduler import Limits, Scheduler
 from segue.runtime.tooling import Context, Tool, ToolError
 from segue.store.conversation import StoredConversation
-from segue.store.events import Cancelled, Completed, Known
+from segue.store.events import Cancelled, Completed, Event, Known
 from segue.store.sqlite import SqliteStore
 
 from .stand import Box, Ear, asked, run, scheduler, states, tool, valid
@@ -55,10 +56,10 @@ class Fate:
 class MortalStore(SqliteStore):
     fate: Fate | None = None
 
-    def append(self, *arguments: Any) -> int:
+    def append(self, conversation: str, expected_seq: int, events: Iterable[Event]) -> int:
         if self.fate is not None:
             self.fate.point()
-        done = super().append(*arguments)
+        done = super().append(conversation, expected_seq, events)
         if self.fate is not None:
             self.fate.point()
         return done
@@ -131,6 +132,9 @@ class Life:
         store.fate = self.fate
 
         def emit(event: Any) -> None:
+            if isinstance(event, CallEnded):
+                with (self.folder / "heard").open("a") as file:
+                    file.write(f"{event.id}\n")
             self.fate.point()
 
         async def main() -> None:
@@ -175,14 +179,21 @@ def outcomes(store: SqliteStore, conversation: str) -> dict[str, str]:
     return kept
 
 
-def judge(folder: Path) -> None:
-    """Comes next, an hour later."""
-    ran = (folder / "runs").read_text().split() if (folder / "runs").exists() else []
+def lines(file: Path) -> list[str]:
+    return file.read_text().split() if file.exists() else []
+
+
+def judge(folder: Path, *, whole: bool) -> None:
+    """Comes next, an hour later. Of a life that came to its end the `whole` is there."""
+    ran, heard = lines(folder / "runs"), lines(folder / "heard")
+    assert len(set(heard)) == len(heard), "an outcome was heard of twice"
     assert len(set(ran)) == len(ran), f"something ran twice: {ran}"
     with SqliteStore(folder / "history.db", clock=lambda: 10**15 + HOUR) as store:
         [summary] = store.list()
         kept = StoredConversation(store, summary.id)
         persisted = outcomes(store, summary.id)
+        assert set(heard) <= persisted.keys(), "heard of before it was kept"
+        assert not whole or len(persisted) == len(heard) == len(NAMES)
         calls = [entry.call for entry in kept.chat.history.ledger.values()]
         refuse(kept, calls, folder)
         kept.add_user("go on")
@@ -227,7 +238,7 @@ def main() -> None:
         folder.mkdir()
         is_over = killed(folder, scene, at)
         try:
-            judge(folder)
+            judge(folder, whole=is_over)
         except AssertionError as error:
             raise AssertionError(f"{scene}, point {at}: {error}") from error
         if is_over:

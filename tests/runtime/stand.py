@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +165,7 @@ def valid(book: Book) -> None:
 
 
 @contextlib.contextmanager
-def never_raises() -> Iterator[list[dict[str, Any]]]:
+def never_raises() -> Generator[list[dict[str, Any]]]:
     """What the loop's handler of exceptions hears."""
     heard: list[dict[str, Any]] = []
     loop = asyncio.get_running_loop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import math
 from pathlib import Path
@@ -15,6 +16,7 @@ from segue.canonical.texts import CUT
 from segue.errors import InputError, StoreError
 from segue.runtime.book import Book, Memory
 from segue.runtime.events import Asks, CallBegan, CallEnded, CallProgress, CallQueued, Late
+from segue.runtime.scheduler import Scheduler
 from segue.runtime.tooling import Context, Result, ToolError
 from segue.store.conversation import StoredConversation
 
@@ -109,7 +111,9 @@ STRICT = {"type": "object", "properties": {"n": {"type": "integer"}}, "required"
         (ToolCall("count", None, arguments_text='{"n": ', broken=True), "cut off before it was whole"),
     ],
 )
-def test_what_can_not_run_is_an_error_that_the_model_can_mend(book: Book, tmp_path: Path, call: Any, words: str) -> None:
+def test_what_can_not_run_is_an_error_that_the_model_can_mend(
+    book: Book, tmp_path: Path, call: Any, words: str
+) -> None:
     ran: list[Any] = []
     count = tool("count", lambda arguments, context: ran.append(arguments) or "counted", parameters=STRICT)
     calls = asked(book, call, ("count", {"n": 3}))
@@ -126,7 +130,9 @@ def test_what_can_not_run_is_an_error_that_the_model_can_mend(book: Book, tmp_pa
 def test_empty_argument_text_means_no_arguments(tmp_path: Path) -> None:
     book = Memory()
     calls = asked(book, ToolCall("go", {}, arguments_text=""))
-    [ended] = run(scheduler(book, Box(tmp_path, tool("go", lambda arguments, context: str(arguments)))).run_batch(calls))
+    [ended] = run(
+        scheduler(book, Box(tmp_path, tool("go", lambda arguments, context: str(arguments)))).run_batch(calls)
+    )
     assert (ended.outcome, ended.text) == ("complete", "{}")
 
 
@@ -233,7 +239,7 @@ class Odd:
         (b"\xff bytes", "\ufffd bytes"),
         (7, "7"),
         (True, "true"),
-        (Result({"n": math.nan, "m": math.inf, 3: {1}}), '{"n":"nan","m":"inf","3":[1]}'),
+        ({"n": math.nan, "m": math.inf, 3: {1}}, '{"n":"nan","m":"inf","3":[1]}'),
         (Result({"big": 2**70, "odd": Odd(), "raw": b"x"}), f'{{"big":"{2**70}","odd":"something odd","raw":"x"}}'),
         (Result(cyclic), '{"a":1,"self":"…"}'),
         (Result({"\ud800": "\ud800"}), '{"\ufffd":"\ufffd"}'),
@@ -256,7 +262,11 @@ def test_whatever_a_tool_gives_back_is_made_harmless(book: Book, tmp_path: Path,
 
 def test_a_value_that_is_json_stays_one(tmp_path: Path) -> None:
     book = Memory()
-    run(scheduler(book, Box(tmp_path, tool("give", lambda a, c: Result({"n": [1, {"x": None}]})))).run_batch(asked(book, "give")))
+    run(
+        scheduler(book, Box(tmp_path, tool("give", lambda a, c: Result({"n": [1, {"x": None}]})))).run_batch(
+            asked(book, "give")
+        )
+    )
     [response] = responses_of(book.messages[-1])
     assert response.structured == {"n": [1, {"x": None}]}
 
@@ -266,7 +276,9 @@ def test_deep_values_have_an_end(tmp_path: Path) -> None:
     for _ in range(5000):
         deep = [deep]
     book = Memory()
-    [ended] = run(scheduler(book, Box(tmp_path, tool("give", lambda a, c: Result(deep)))).run_batch(asked(book, "give")))
+    [ended] = run(
+        scheduler(book, Box(tmp_path, tool("give", lambda a, c: Result(deep)))).run_batch(asked(book, "give"))
+    )
     assert "…" in ended.text
     valid(book)
 
@@ -391,6 +403,7 @@ def test_an_answer_after_the_end_starts_nothing(tmp_path: Path) -> None:
         runs.cancel()
         assert [one.outcome for one in await batch] == ["cancelled"] * 2
         await asyncio.sleep(10)
+        assert len(asyncio.all_tasks()) == 1, "somebody still waits"
 
     run(main())
     assert log == []
@@ -445,10 +458,12 @@ def test_an_earlier_writer_that_has_to_be_asked_for_is_not_overtaken(tmp_path: P
         await asyncio.sleep(50)
         return "once"
 
-    box = Box(
-        tmp_path, tool("asks", log.work, writes="path", asks=True), tool("work", log.work, writes="path")
-    )
-    wanted = [("asks", {"name": "0", "path": "a"}), ("work", {"name": "1", "path": "a"}), ("work", {"name": "2", "path": "b"})]
+    box = Box(tmp_path, tool("asks", log.work, writes="path", asks=True), tool("work", log.work, writes="path"))
+    wanted = [
+        ("asks", {"name": "0", "path": "a"}),
+        ("work", {"name": "1", "path": "a"}),
+        ("work", {"name": "2", "path": "b"}),
+    ]
     run(scheduler(book, box, approve=slow).run_batch(asked(book, *wanted)))
     assert [line for line in log if "2" not in line] == ["0 begins", "0 ends", "1 begins", "1 ends"]
 
@@ -466,7 +481,9 @@ def test_writers_of_several_files_never_wait_for_each_other(tmp_path: Path) -> N
     rows = [["a", "b"], ["b", "a"], ["b", "c"], ["c", "a"], ["a"], ["c", "b", "a"]]
     wanted = [("work", {"name": str(n), "path": row}) for n, row in enumerate(rows)]
     ended = run(
-        scheduler(book, Box(tmp_path, tool("work", log.work, writes="path")), parallel=2).run_batch(asked(book, *wanted))
+        scheduler(book, Box(tmp_path, tool("work", log.work, writes="path")), parallel=2).run_batch(
+            asked(book, *wanted)
+        )
     )
     assert [one.outcome for one in ended] == ["complete"] * 6
     for name in "abc":
@@ -614,7 +631,7 @@ def test_a_tool_that_cancels_itself_was_cancelled(tmp_path: Path) -> None:
     assert ended.outcome == "cancelled"
 
 
-# --------------------------------------------------------------------------------------- batches, and calls within calls
+# -------------------------------------------------------------------------------------- batches, and calls within calls
 
 
 def test_a_batch_that_comes_while_another_runs_runs_after_it(tmp_path: Path) -> None:
@@ -640,7 +657,11 @@ def test_a_call_is_never_started_twice(book: Book, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="handed in before"):
             await runs.run_batch([calls[0], calls[0]])
         await runs.run_batch(calls)
-        for again in (runs.run_batch(calls[:1]), runs.run_one(calls[1]), scheduler(book, Box(tmp_path)).run_batch(calls)):
+        for again in (
+            runs.run_batch(calls[:1]),
+            runs.run_one(calls[1]),
+            scheduler(book, Box(tmp_path)).run_batch(calls),
+        ):
             with pytest.raises(InputError):
                 await again
         with pytest.raises(InputError, match="by the provider"):
@@ -699,10 +720,8 @@ def test_a_file_stays_locked_while_an_inner_call_that_was_given_up_writes_it(tmp
 
     async def inner(arguments: Any, context: Context) -> str:
         for _ in range(20):
-            try:
+            with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(1)
-            except asyncio.CancelledError:
-                pass
         finished.append(asyncio.get_running_loop().time())
         return "written"
 
@@ -721,6 +740,25 @@ def test_a_file_stays_locked_while_an_inner_call_that_was_given_up_writes_it(tmp
     assert [one.outcome for one in ended] == ["timed-out", "complete"]
     assert finished == [1020]
     assert not book.pending
+
+
+def test_calls_that_a_tool_has_run_at_once_write_one_after_the_other(tmp_path: Path) -> None:
+    book, log = Memory(), Log()
+    inner = [("work", {"name": name, "path": ["same.txt", "other.txt"]}) for name in "bcd"]
+    calls = asked(book, ("outer", {"path": "same.txt"}), *inner, ("work", {"name": "e", "path": "same.txt"}))
+
+    async def main() -> None:
+        async def outer(arguments: Any, context: Context) -> str:
+            await asyncio.gather(*map(runs.run_one, calls[1:4]))
+            return "all"
+
+        runs = scheduler(
+            book, Box(tmp_path, tool("outer", outer, writes="path"), tool("work", log.work, writes="path"))
+        )
+        await runs.run_batch([calls[0], calls[4]])
+
+    run(main())
+    assert log == [f"{name} {what}" for name in "bcde" for what in ("begins", "ends")]
 
 
 def test_a_tool_can_not_wait_for_a_batch_of_its_own_scheduler(tmp_path: Path) -> None:
@@ -809,10 +847,8 @@ def test_nothing_is_heard_of_a_call_after_its_end(tmp_path: Path) -> None:
     async def talks(arguments: Any, context: Context) -> str:
         for _ in range(100):
             context.progress("still here")
-            try:
+            with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(0.5)
-            except asyncio.CancelledError:
-                pass
         return "late"
 
     async def main() -> None:
@@ -835,8 +871,6 @@ def test_a_listener_that_fails_stops_nothing(book: Book, tmp_path: Path) -> None
 
     async def main() -> None:
         with never_raises() as heard:
-            from segue.runtime.scheduler import Scheduler
-
             runs = Scheduler(book, Box(tmp_path, tool("work", Log().work)), emit=bad)
             ended = await runs.run_batch(asked(book, *works(("a", 1), ("b", 1))))
         assert [one.outcome for one in ended] == ["complete"] * 2
@@ -929,13 +963,38 @@ def test_a_conversation_that_was_taken_over_starts_nothing_more(stored: StoredCo
     assert states(stored) == ["interrupted", "interrupted"]
 
 
+def test_what_was_taken_over_while_somebody_was_asked_is_not_started(
+    stored: StoredConversation, tmp_path: Path
+) -> None:
+    log = Log()
+    calls = asked(stored, *works(("a", 5)))
+
+    async def slow(question: Any) -> Any:
+        await asyncio.sleep(10)
+        return "once"
+
+    async def main() -> None:
+        runs = scheduler(stored, Box(tmp_path, tool("work", log.work, asks=True)), approve=slow)
+        batch = asyncio.create_task(runs.run_batch(calls))
+        await asyncio.sleep(1)
+        stored._store.release(stored.id, "the first")
+        with StoredConversation(stored._store, stored.id, owner="the second") as second:
+            second.add_user("mine")
+            # The heartbeat hears of it.
+            with pytest.raises(StoreError):
+                stored.keep()
+            with pytest.raises(StoreError, match="was not started"):
+                await batch
+
+    run(main())
+    assert log == []
+
+
 def test_a_closed_scheduler_takes_nothing_and_writes_nothing(book: Book, tmp_path: Path) -> None:
     async def stubborn(arguments: Any, context: Context) -> str:
         for _ in range(30):
-            try:
+            with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(1)
-            except asyncio.CancelledError:
-                pass
         return "too late"
 
     async def main() -> None:
@@ -955,7 +1014,9 @@ def test_a_closed_scheduler_takes_nothing_and_writes_nothing(book: Book, tmp_pat
 
 
 def test_calls_that_bear_the_same_raw_id_have_their_own_results(book: Book, tmp_path: Path) -> None:
-    same = [ToolCall("work", {"name": n, "seconds": s}, origin=Origin("kimi", raw_id="x")) for n, s in (("a", 9), ("b", 1))]
+    same = [
+        ToolCall("work", {"name": n, "seconds": s}, origin=Origin("kimi", raw_id="x")) for n, s in (("a", 9), ("b", 1))
+    ]
     run(scheduler(book, Box(tmp_path, tool("work", Log().work))).run_batch(asked(book, *same)))
     assert [text for _, text in told(book)] == ["a did it", "b did it"]
     for entry in book.chat.history.ledger.values():

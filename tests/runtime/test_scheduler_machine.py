@@ -4,6 +4,7 @@ results that come late, and processes that die. What has to hold holds after eac
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -76,6 +77,7 @@ class Body:
         self.thread: threading.Thread | None = None
         self.opened = threading.Event()
         self.how: Any = None
+        """What comes of it, or what is done before it ends."""
         self.gate: asyncio.Future[Any] | None = None
         self.loop = loop
 
@@ -142,13 +144,20 @@ class Agent(RuleBasedStateMachine):
         call_id = context.call_id
         self.ran[call_id] += 1
         for name in arguments.get("path", ()):
-            others = [other for other in self.inside.setdefault(name, []) if other != self.parents.get(call_id)]
+            others = [other for other in self.inside.setdefault(name, []) if other not in self.callers(call_id)]
             if others:
                 self.errors.append(f"{call_id} writes {name} beside {others}")
             self.inside[name].append(call_id)
         body = Body(call_id, self.loop, context)
         self.bodies[call_id] = body
         return body
+
+    def callers(self, call_id: str) -> set[str]:
+        found: set[str] = set()
+        while call_id in self.parents:
+            call_id = self.parents[call_id]
+            found.add(call_id)
+        return found
 
     def leaves(self, arguments: Any, body: Body) -> None:
         for name in arguments.get("path", ()):
@@ -164,7 +173,7 @@ class Agent(RuleBasedStateMachine):
                 except asyncio.CancelledError:
                     if not arguments.get("stubborn") or self.store.is_dead:
                         raise
-            if callable(body.how):
+            if inspect.iscoroutinefunction(body.how):
                 return await body.how(body)
             return self.ends(body)
         finally:
@@ -228,7 +237,9 @@ class Agent(RuleBasedStateMachine):
         def ask() -> list[ToolCall]:
             self.kept.render(wire)
             self.kept.sent()
-            return asked(self.kept, *((spec["tool"], {"path": spec["path"], "stubborn": spec["stubborn"]}) for spec in wanted))
+            return asked(
+                self.kept, *((spec["tool"], {"path": spec["path"], "stubborn": spec["stubborn"]}) for spec in wanted)
+            )
 
         self.store.failures = 0
         self.waiting = ask()
@@ -281,6 +292,11 @@ class Agent(RuleBasedStateMachine):
                 with pytest.raises(InputError, match="run_one"):
                     await self.runs.run_batch([call])
                 self.parents.pop(call.id)
+                self.waiting.append(call)
+                return "refused"
+            if body.context.cancelled.is_set():
+                with pytest.raises(InputError, match="given up"):
+                    await self.runs.run_one(call)
                 self.waiting.append(call)
                 return "refused"
             return (await self.runs.run_one(call)).text

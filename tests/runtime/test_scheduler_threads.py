@@ -16,6 +16,7 @@ import pytest
 from segue.canonical.blocks import Text
 from segue.runtime.book import Book, Memory
 from segue.runtime.events import CallBegan, CallEnded, CallProgress, Late
+from segue.runtime.scheduler import Scheduler
 from segue.runtime.tooling import Context, Tool
 
 from .stand import Box, Ear, asked, run, scheduler, states, told, tool, valid
@@ -190,6 +191,68 @@ def test_calls_within_a_thread(tmp_path: Path) -> None:
     assert ended.text.startswith("quick; a tool can't wait for a batch of the scheduler that runs it")
 
 
+def test_a_call_within_a_thread_that_is_given_up_ends_with_it(tmp_path: Path, gate: Gate) -> None:
+    book = Memory()
+    calls = asked(book, "outer", "inner", "quick")
+    refused: list[Any] = []
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+
+        def outer(arguments: Any, context: Context) -> str:
+            one = asyncio.run_coroutine_threadsafe(runs.run_one(calls[1]), loop).result(PATIENCE)
+            refused.append(asyncio.run_coroutine_threadsafe(runs.run_one(calls[2]), loop).exception(PATIENCE))
+            return one.outcome
+
+        async def inner(arguments: Any, context: Context) -> str:
+            begun.set()
+            await asyncio.sleep(PATIENCE)
+            return "never"
+
+        begun = asyncio.Event()
+        box = Box(tmp_path, tool("outer", outer, blocking=True), tool("inner", inner), tool("quick", quick))
+        runs = scheduler(book, box, ear, parallel=1)
+        batch = asyncio.create_task(runs.run_batch(calls[:1]))
+        await begun.wait()
+        batch.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await batch
+        assert states(book) == ["cancelled", "cancelled", "pending"]
+        await until(lambda: ear.of(Late))
+
+    ear = Ear()
+    run(main(), real=True)
+    assert "given up" in str(refused[0])
+    assert len(ear.of(CallEnded)) == 2
+
+
+def test_whoever_hears_of_an_end_is_not_within_the_call(tmp_path: Path) -> None:
+    """A listener that goes on from an event may have batches run."""
+    book = Memory()
+    calls = asked(book, "task", "thread", "quick", "quick")
+    more: list[asyncio.Task[Any]] = []
+
+    async def main() -> None:
+        async def task(arguments: Any, context: Context) -> str:
+            context.progress("here")
+            await asyncio.sleep(0.01)
+            return "done"
+
+        def emit(event: Any) -> None:
+            if isinstance(event, CallEnded) and event.tool in ("task", "thread"):
+                following = calls[2 if event.tool == "task" else 3]
+                more.append(asyncio.create_task(runs.run_batch([following])))
+
+        tools = [tool("task", task), tool("thread", lambda a, c: "done", blocking=True), tool("quick", quick)]
+        runs = Scheduler(book, Box(tmp_path, *tools), emit=emit)
+        await runs.run_batch(calls[:2])
+        for following in more:
+            assert (await following)[0].outcome == "complete"
+
+    run(main(), real=True)
+    assert states(book) == ["complete"] * 4
+
+
 def test_a_thread_that_talks_all_the_time_is_heard_now_and_then(tmp_path: Path) -> None:
     book, ear = Memory(), Ear()
 
@@ -199,7 +262,10 @@ def test_a_thread_that_talks_all_the_time_is_heard_now_and_then(tmp_path: Path) 
         return "done"
 
     began = time.monotonic()
-    run(scheduler(book, Box(tmp_path, tool("talks", talks, blocking=True)), ear).run_batch(asked(book, "talks")), real=True)
+    run(
+        scheduler(book, Box(tmp_path, tool("talks", talks, blocking=True)), ear).run_batch(asked(book, "talks")),
+        real=True,
+    )
     assert 1 <= len(ear.of(CallProgress)) <= 2 + (time.monotonic() - began) / 0.1
 
 

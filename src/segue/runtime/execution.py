@@ -33,6 +33,8 @@ class Execution:
         self._context = context
         self._over = over
         self._loop = asyncio.get_running_loop()
+        # Whoever hears of the end is not within the call any more.
+        self._outside = contextvars.copy_context()
         self.task: asyncio.Task[None] | None = None
         if tool.blocking:
             name = f"tool {tool.name}"
@@ -55,7 +57,7 @@ class Execution:
         except BaseException as raised:  # noqa: BLE001 - also one that would end the process
             error = raised
         try:
-            self._loop.call_soon_threadsafe(self._over, value, error)
+            self._loop.call_soon_threadsafe(self._over, value, error, context=self._outside)
         except RuntimeError:
             # The loop is closed: there is nobody left to hear of it.
             return
@@ -71,7 +73,7 @@ class Execution:
             raise
         except BaseException as raised:  # noqa: BLE001 - also one that would end the process
             error = raised
-        self._over(value, error)
+        self._outside.run(self._over, value, error)
 
 
 async def _awaited(value: Awaitable[Any]) -> Any:

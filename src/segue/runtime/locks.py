@@ -4,8 +4,8 @@ A ticket asks for all its paths at once and is granted when it is first in every
 end, so no two wait for each other. What was given up keeps its place until it really ends: whoever waits behind it is
 told after a while that it can't go on.
 
-A call that another call makes while it runs has what that one has, and goes before all who only wait: they may be
-waiting for the same caller.
+A call that another call makes while it runs does not wait for its caller, which waits for it; and it goes before all
+who only wait, for they may be waiting for the same caller.
 """
 
 from __future__ import annotations
@@ -35,17 +35,13 @@ def resolved(paths: Iterable[Path]) -> tuple[str, ...]:
 class Ticket:
     """One call's wish to write its paths."""
 
-    def __init__(self, locks: Locks, name: str, paths: Sequence[str], callers: Sequence[Ticket] = ()) -> None:
+    def __init__(self, locks: Locks, name: str, paths: Sequence[str], callers: Sequence[Ticket]) -> None:
         self.name = name
         self.paths = tuple(paths)
+        self.callers = tuple(callers)
         self.granted = not paths
         self.given_up = False
         self._locks = locks
-        self._callers = tuple(callers)
-        self._inner = 0
-        self._has_left = False
-        for caller in callers:
-            caller._inner += 1
         self._turn: asyncio.Future[None] | None = None
 
     async def wait(self, patience: float) -> None:
@@ -71,19 +67,8 @@ class Ticket:
         self._locks.changed()
 
     def leave(self) -> None:
-        """It has ended, or will never begin. What calls within it still hold stays locked."""
-        if self._has_left:
-            return
-        self._has_left = True
-        self._let_go()
-
-    def _let_go(self) -> None:
-        if not self._has_left or self._inner:
-            return
+        """It has ended, or will never begin."""
         self._locks.leave(self)
-        for caller in self._callers:
-            caller._inner -= 1
-            caller._let_go()
 
 
 class Locks:
@@ -94,13 +79,11 @@ class Locks:
 
     def ask(self, name: str, paths: Sequence[str], *, within: Iterable[Ticket] = ()) -> Ticket:
         """A place in the row of each path. `within` are the tickets of the calls that this one is made by."""
-        callers = list(within)
-        had = {path for caller in callers for path in caller.paths}
-        ticket = Ticket(self, name, [path for path in paths if path not in had], callers)
+        ticket = Ticket(self, name, paths, tuple(within))
         for path in ticket.paths:
             row = self._rows.setdefault(path, [])
-            place = sum(other.granted for other in row) if callers else len(row)
-            row.insert(place, ticket)
+            waiting = (place for place, other in enumerate(row) if not other.granted and not other.callers)
+            row.insert(next(waiting, len(row)) if ticket.callers else len(row), ticket)
         self.changed()
         return ticket
 
@@ -117,20 +100,19 @@ class Locks:
     def changed(self) -> None:
         """Grants what can be granted, and lets those who wait look again."""
         for ticket in dict.fromkeys(ticket for row in self._rows.values() for ticket in row):
-            ticket.granted = ticket.granted or all(self._rows[path][0] is ticket for path in ticket.paths)
+            ticket.granted = ticket.granted or not any(self._ahead(ticket, path) for path in ticket.paths)
             ticket.wake()
+
+    def _ahead(self, ticket: Ticket, path: str) -> list[Ticket]:
+        """Those whom a ticket waits for."""
+        row = self._rows.get(path, [])
+        place = row.index(ticket) if ticket in row else 0
+        return [other for other in row[:place] if other not in ticket.callers]
 
     def stuck(self, ticket: Ticket) -> tuple[str, str] | None:
         """A path of this ticket that somebody who was given up still has, and who that is."""
         for path in ticket.paths:
-            for other in self._rows.get(path, ()):
-                if other is ticket:
-                    break
+            for other in self._ahead(ticket, path):
                 if other.given_up:
                     return path, other.name
         return None
-
-    @property
-    def held(self) -> dict[str, str]:
-        """Who has which path now."""
-        return {path: row[0].name for path, row in self._rows.items() if row[0].granted}

@@ -102,7 +102,12 @@ class Scheduler:
         return await self._outcomes(batch)
 
     async def run_one(self, call: ToolCall) -> CallEnded:
-        """The outcome of a single call, run at once: outside of the queue and of the limit."""
+        """The outcome of a single call, run at once: outside of the queue and of the limit.
+
+        Where a tool asks for it, the call ends with that tool at the latest.
+        """
+        if any(job.batch.owner is self and job.settled and not job.over for job in making.get()):
+            raise InputError("the call that this one is made by was given up")
         batch = self._admitted([call], alone=True)
         self._alone.append(batch)
         self._start(batch)
@@ -372,6 +377,8 @@ class Scheduler:
             if job.ticket is not None:
                 job.ticket.give_up()
             job.execution.give_up()
+            for batch in [batch for batch in self._alone if job in batch.callers]:
+                self._cancel(batch)
             return
         if job.carrier is not None and job.execution is None and job.carrier is not _current():
             job.carrier.cancel()
@@ -405,7 +412,7 @@ class Scheduler:
             if not job.is_heard and not job.settled:
                 job.is_heard = True
                 try:
-                    job.batch.loop.call_soon_threadsafe(self._hear, job)
+                    job.batch.loop.call_soon_threadsafe(self._hear, job, context=job.batch.variables)
                 except RuntimeError:
                     # The loop is closed.
                     return
