@@ -57,6 +57,14 @@ def _joined(content: Any) -> str:
     return "".join(part.get("text", "") for part in content)
 
 
+def _arguments(text: str) -> Any:
+    """A model may have written anything; these APIs take it back as it is."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
 def _chat(body: Body) -> Iterator[Part]:
     for at, message in enumerate(body["messages"]):
         role, content = message["role"], message.get("content")
@@ -76,15 +84,14 @@ def _chat(body: Body) -> Iterator[Part]:
                 yield Part("text", role, at, chunk["text"])
         for call in message.get("tool_calls") or ():
             function = call["function"]
-            yield Part("call", role, at, json.loads(function["arguments"]), call["id"], function["name"])
+            yield Part("call", role, at, _arguments(function["arguments"]), call["id"], function["name"])
 
 
 def _responses(body: Body) -> Iterator[Part]:
     for at, item in enumerate(body["input"]):
         match item.get("type", "message"):
             case "function_call":
-                arguments = json.loads(item["arguments"])
-                yield Part("call", "assistant", at, arguments, item["call_id"], item["name"])
+                yield Part("call", "assistant", at, _arguments(item["arguments"]), item["call_id"], item["name"])
             case "function_call_output":
                 text = _joined(item["output"])
                 error = text.startswith("[error] ")

@@ -53,14 +53,15 @@ def told(messages: Iterable[Message], *, thinking: bool = False) -> list[Any]:
 
 
 def lacking(messages: Sequence[Message]) -> list[str]:
-    """Calls without exactly one result, and results without a call."""
+    """Calls without exactly one result, and results without a call. One that was cut off may have none."""
     blocks = [block for message in messages for block in message.blocks]
     called = Counter(block.id for block in blocks if isinstance(block, ToolCall))
     answered = Counter(block.call_id for block in blocks if isinstance(block, ToolResponse))
+    cut_off = {block.id for block in blocks if isinstance(block, ToolCall) and block.broken}
     return [
         f"{name}: {called[name]} calls, {answered[name]} results"
         for name in {*called, *answered}
-        if called[name] != 1 or answered[name] != 1
+        if called[name] != 1 or (answered[name] != 1 and not (name in cut_off and answered[name] == 0))
     ]
 
 
