@@ -1,8 +1,8 @@
 """Which HTTP client: what a request and a piece of a stream cost, and what is seen of a server that misbehaves.
 
-The server is a process of its own, on loopback; CPU time is that of the client's process, all its threads included. Each
-fault is met by a process of its own as well, twenty times, so that one that dies is seen. The decision that came of it
-is docs/decisions/0008-http-client.md. What is not installed is left out.
+The server is a process of its own, on loopback; CPU time is that of the client's process, all its threads included.
+Each fault is met by a process of its own as well, twenty times, so that one that dies is seen. The decision that came
+of it is docs/decisions/0008-http-client.md. What is not installed is left out.
 
     python benchmarks/client.py            both tables
     python benchmarks/client.py --quick    fewer rounds
@@ -49,7 +49,12 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
             head = await reader.readuntil(b"\r\n\r\n")
             path = head.split()[1].decode().strip("/")
             length = next(
-                (int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length")), 0
+                (
+                    int(line.split(b":")[1])
+                    for line in head.lower().split(b"\r\n")
+                    if line.startswith(b"content-length")
+                ),
+                0,
             )
             await reader.readexactly(length)
             if not await _told(path, writer):
@@ -133,7 +138,10 @@ async def with_pyreqwest(base: str, use: Callable[[Ask], Awaitable[None]]) -> No
                 asked = asked.header("content-length", str(sum(map(len, body)))).body_stream(body)
             pieces = 0
             # Without this limit nothing of a stream is seen before 64 kB of it have come.
-            async with asyncio.timeout(patience) as limit, asked.streamed_read_buffer_limit(0).build_streamed() as answer:
+            async with (
+                asyncio.timeout(patience) as limit,
+                asked.streamed_read_buffer_limit(0).build_streamed() as answer,
+            ):
                 while await answer.body_reader.read_chunk() is not None:
                     pieces += 1
                     limit.reschedule(asyncio.get_running_loop().time() + patience)
@@ -159,7 +167,10 @@ async def with_aiohttp(base: str, use: Callable[[Ask], Awaitable[None]]) -> None
             if not isinstance(body, bytes):
                 headers["content-length"], data = str(sum(map(len, body))), written()
             pieces = 0
-            async with asyncio.timeout(patience) as limit, client.post(base + path, data=data, headers=headers) as answer:
+            async with (
+                asyncio.timeout(patience) as limit,
+                client.post(base + path, data=data, headers=headers) as answer,
+            ):
                 while await answer.content.readany():
                     pieces += 1
                     limit.reschedule(asyncio.get_running_loop().time() + patience)
@@ -267,9 +278,19 @@ def main() -> None:
         rounds, times = (2, 3) if asked.quick else (7, 20)
         with served() as base:
             rows = [[name, imported(MODULES[name]), *asyncio.run(measured(name, base, rounds))] for name in names]
-            head = ["", "import", "a request", "of 64 at once", "a piece of a stream", "10 MB joined", "10 MB in 100 pieces"]
+            head = [
+                "",
+                "import",
+                "a request",
+                "of 64 at once",
+                "a piece of a stream",
+                "10 MB joined",
+                "10 MB in 100 pieces",
+            ]
             print(table(head, rows), "\n")
-            print(table(["", *names], [[fault, *(met(name, base, fault, times) for name in names)] for fault in FAULTS]))
+            print(
+                table(["", *names], [[fault, *(met(name, base, fault, times) for name in names)] for fault in FAULTS])
+            )
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ SegueError
 ├── InputError            what the caller gave can't be read or can't be meant; `.path` names the place
 ├── ProjectionError       segue could not keep its own promise (an id or a name would be ambiguous): a bug of ours
 ├── RemoteProtocolError   what a provider sent is not its own protocol
-├── UpstreamError         a provider did not answer, or not as asked; `.cause` says how, `.retryable` whether it may pass
+├── UpstreamError         a provider did not answer, or not as asked; `.cause` says how, `.retryable` if it passes
 └── StoreError            the store of conversations failed; `.cause` says how, `.retryable` whether it may pass
     ├── ConflictError     somebody else wrote the conversation first; read it again
     └── LeaseError        another process has the conversation in hand
@@ -139,8 +139,8 @@ class RemoteProtocolError(SegueError):
 class UpstreamError(SegueError):
     """A provider that did not answer, or not as asked. The text names what fixes it, and never holds a key.
 
-    `brief` is a few words that go behind the provider's name. `retry_after` is how many seconds it asked for. `retryable`
-    says that the same request may succeed later, without anybody doing anything about it.
+    `brief` is a few words that go behind the provider's name. `retry_after` is how many seconds it asked for.
+    `retryable` says that the same request may succeed later, without anybody doing anything about it.
     """
 
     def __init__(

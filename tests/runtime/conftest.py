@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
@@ -27,3 +30,14 @@ def stored(store: SqliteStore) -> StoredConversation:
 @pytest.fixture(params=["memory", "stored"])
 def book(request: pytest.FixtureRequest) -> Book:
     return Memory() if request.param == "memory" else request.getfixturevalue("stored")
+
+
+@pytest.fixture
+def quick_folder(tmp_path: Path) -> Generator[Path]:
+    """A folder in memory where there is one: for tests that write often and do not ask what is on disk."""
+    if not os.access("/dev/shm", os.W_OK):
+        yield tmp_path
+        return
+    folder = Path(tempfile.mkdtemp(prefix="segue-", dir="/dev/shm"))
+    yield folder
+    shutil.rmtree(folder)

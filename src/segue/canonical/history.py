@@ -113,6 +113,10 @@ class History:
         """Calls that wait for a result, in call order."""
         return [entry.call for entry in self._open.values() if entry.call.kind != "hosted" and not entry.call.broken]
 
+    def open_calls(self, turn_key: str) -> list[ToolCall]:
+        """The calls of a turn that have no outcome, in call order; also those that nobody waits for."""
+        return [entry.call for entry in self._open.values() if entry.turn_key == turn_key]
+
     @property
     def is_cut(self) -> bool:
         """Whether messages may lack a side of an interaction, which the ledger then has."""
@@ -122,6 +126,11 @@ class History:
     def doubted(self) -> Mapping[str, Interaction]:
         """Interactions with more than one outcome, by the id of their call."""
         return self._doubted
+
+    def took_back(self, call_ids: Sequence[str]) -> bool:
+        """Whether there are such calls, and none of them is part of the conversation any more."""
+        entries = [self.ledger.get(call_id) for call_id in call_ids]
+        return bool(entries) and all(entry is not None and entry.taken_back for entry in entries)
 
     def open_turn(self) -> str:
         """The key of the next live turn. The counter never goes back."""

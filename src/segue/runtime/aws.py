@@ -57,8 +57,7 @@ class Fetched:
     def now(self) -> Credentials:
         try:
             frozen = self._held.get_frozen_credentials()
-        except Exception as error:
-            # Whatever it is, it is somebody's configuration: its words say what to do (`aws sso login`).
+        except Exception as error:  # noqa: BLE001  its words say what to do (`aws sso login`), whatever it is
             raise InputError(f"no AWS credentials could be had: {' '.join(str(error).split())}") from None
         return _credentials(frozen.access_key, frozen.secret_key, frozen.token)
 
@@ -134,11 +133,12 @@ def region_of(environ: Mapping[str, str]) -> str | None:
 def _by_botocore(environ: Mapping[str, str]) -> Source | None:
     name = environ.get("AWS_PROFILE", _DEFAULT)
     try:
-        from botocore.session import Session
+        from botocore.session import Session  # pyright: ignore[reportMissingTypeStubs]
     except ImportError:
         said = f"the AWS profile {name!r} gets its keys by single sign-on, a role or a program; for that install"
         raise InputError(f"{said} segue[bedrock], or set AWS_BEARER_TOKEN_BEDROCK") from None
-    held: Any = Session(profile=None if name == _DEFAULT else name).get_credentials()
+    session: Any = Session(profile=None if name == _DEFAULT else name)
+    held: Any = session.get_credentials()
     return None if held is None else Fetched(held)
 
 

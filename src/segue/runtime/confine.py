@@ -140,7 +140,7 @@ def admit(context: Context, tool: str, place: Place, *, change: bool = False) ->
 def _step_to(place: Place, folder: Path, *, make: bool = False) -> Generator[int]:
     """A handle on a resolved folder, reached without following any link."""
     start = place.folder if folder == place.folder or place.folder in folder.parents else Path(folder.anchor)
-    handle = os.open(start, _STEP)
+    handle = os.open(start, _STEP | _NOFOLLOW)
     try:
         for part in folder.relative_to(start).parts:
             try:

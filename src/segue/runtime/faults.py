@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from segue.errors import UpstreamCause, UpstreamError
-from segue.runtime.http import Trouble
+from segue.runtime.http import TransportError
 from segue.runtime.providers import Endpoint, catalogue
 from segue.scrubbing import scrub
 from segue.wire.base import ApiError
@@ -49,8 +49,8 @@ _BAD_KEY = frozenset(
 )
 _NO_MODEL = frozenset({"model_not_found", "model_not_exist", "invalid_model", "resourcenotfoundexception"})
 _NO_MODEL_WORDS = re.compile(
-    r"\b(?:invalid|unknown|unsupported|no such) model\b|\bmodel\b.{0,80}\b(?:not (?:exist|found)|does not exist|is invalid)"
-    r"|model identifier is invalid",
+    r"\b(?:invalid|unknown|unsupported|no such) model\b|model identifier is invalid"
+    r"|\bmodel\b[ :]*(?:[`'\"][^`'\"]*[`'\"]|\S*[\d/-]\S*)?,? ?(?:is |was |does )?(?:not (?:exist|found)|is invalid)",
     re.IGNORECASE,
 )
 _TOO_LONG = re.compile(
@@ -83,16 +83,14 @@ def said(endpoint: Endpoint, text: str) -> str:
 
 def no_key(endpoint: Endpoint) -> UpstreamError:
     named = " or ".join(endpoint.variables)
-    return _error(
-        endpoint, f"{endpoint.provider} has no key: set {named}; segue doctor shows what is set", "key"
-    )
+    return _error(endpoint, f"{endpoint.provider} has no key: set {named}; segue doctor shows what is set", "key")
 
 
 def late(endpoint: Endpoint, what: str, seconds: float) -> UpstreamError:
     return _error(endpoint, f"{endpoint.name} does not answer: {what} within {seconds:g} s", "timeout")
 
 
-def lost(endpoint: Endpoint, trouble: Trouble) -> UpstreamError:
+def lost(endpoint: Endpoint, trouble: TransportError) -> UpstreamError:
     """A connection that failed before a reply began."""
     why = said(endpoint, str(trouble))
     if trouble.kind == "late":
@@ -170,12 +168,12 @@ def _finding(endpoint: Endpoint, error: ApiError, wait: float | None) -> _Findin
     if names & _BAD_KEY or status in (401, 403):
         named = " or ".join(endpoint.variables) or "the key"
         return _Finding("auth", f"check {named}; segue doctor tests it")
+    if status in _TIMED_OUT:
+        return _Finding("timeout", later)
     if status in (503, 529) or (names & _OVERLOADED and status not in (400, 500)):
         return _Finding("overloaded", later)
     if status == 429 or names & _RATE_LIMITED:
         return _Finding("rate-limited", later)
-    if status in _TIMED_OUT:
-        return _Finding("timeout", later)
     if status in _PASSING or status >= _SERVER or names & _OVERLOADED:
         return _Finding("overloaded", later, "has a fault of its own")
     if names & _NO_MODEL or _NO_MODEL_WORDS.search(message):

@@ -90,7 +90,7 @@ def _made(
 
     def given(arguments: Arguments, context: Context) -> dict[str, Any]:
         try:
-            values = msgspec.convert(dict(arguments), shape)
+            values = msgspec.convert(dict(arguments), shape, dec_hook=_path)
         except msgspec.ValidationError as error:
             raise ToolError(f"the arguments don't fit {called}: {error}") from None
         return {field[0]: getattr(values, field[0]) for field in fields} | dict.fromkeys(contexts, context)
@@ -140,7 +140,7 @@ def _fields(function: Callable[..., Any], called: str, told: Mapping[str, str]) 
             raise InputError(f"the tool {called!r} can't have the parameter {parameter}: each needs a name of its own")
         if name not in types:
             raise InputError(f"the parameter {name!r} of the tool {called!r} needs a type")
-        if types[name] is Context:
+        if types[name] is Context or Context in get_args(types[name]):
             contexts.append(name)
             continue
         kind = _described(types[name], told.get(name))
@@ -170,12 +170,27 @@ def _described(kind: Any, words: str | None) -> Any:
 
 def _schema(shape: type[msgspec.Struct], called: str) -> dict[str, Any]:
     try:
-        (reference,), parts = msgspec.json.schema_components([shape], ref_template="#/$defs/{name}")
-    except TypeError as error:
-        raise InputError(f"the tool {called!r} has a parameter that JSON can't give: {error}") from None
+        (reference,), parts = msgspec.json.schema_components(
+            [shape], schema_hook=_path_schema, ref_template="#/$defs/{name}"
+        )
+    except (TypeError, NotImplementedError) as error:
+        why = str(error).rstrip().rpartition("\n")[2]
+        raise InputError(f"the tool {called!r} has a parameter that JSON can't give: {why}") from None
     own = reference["$ref"].rpartition("/")[2]
     schema = {key: value for key, value in parts.pop(own).items() if key not in ("title", "description")}
     return _typed({**schema, "$defs": parts} if parts else schema)
+
+
+def _path(kind: type, value: Any) -> Any:
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    raise NotImplementedError
+
+
+def _path_schema(kind: type) -> dict[str, Any]:
+    if kind is Path:
+        return {"type": "string"}
+    raise NotImplementedError(f"{kind.__name__} is not known")
 
 
 def _typed(schema: Any) -> Any:

@@ -1,15 +1,16 @@
 """The one place that knows the HTTP client (docs/decisions/0008-http-client.md): a letter out, bytes in as they come.
 
-Every way in which a connection can fail is a `Trouble`. What takes too long is the caller's business, but for the time
-that a connection may take to be made.
+Every way in which a connection can fail is a `TransportError`. What takes too long is the caller's business, but for
+the time that a connection may take to be made.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.request import getproxies, proxy_bypass
 
@@ -19,9 +20,9 @@ from segue.runtime.providers import is_local
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["Http", "Response", "Trouble", "TroubleKind"]
+__all__ = ["Http", "Response", "TransportError", "TransportFault"]
 
-TroubleKind = Literal[
+TransportFault = Literal[
     "connect",  # no connection could be made
     "late",  # no connection could be made in time
     "tls",  # the certificate does not hold
@@ -36,12 +37,12 @@ _HEADERS = 512
 _SCHEMES = ("http", "https")
 
 
-class Trouble(Exception):
+class TransportError(Exception):
     """A connection that failed, in a few words."""
 
-    def __init__(self, kind: TroubleKind, said: str) -> None:
+    def __init__(self, kind: TransportFault, said: str) -> None:
         super().__init__(said)
-        self.kind: TroubleKind = kind
+        self.kind: TransportFault = kind
 
 
 class Response:
@@ -112,7 +113,7 @@ class Http:
 
 
 def _told(letter: Letter) -> dict[str, str]:
-    """Nothing is asked to be packed: a stream is read as it is written. The length is known, though not in one piece."""
+    """Nothing is asked to be packed, so that a stream is read as it is written. The length is told in any case."""
     headers = {"accept-encoding": "identity", **letter.headers}
     if letter.body:
         headers["content-length"] = str(sum(map(len, letter.body)))
@@ -156,42 +157,53 @@ def _proxied(url: str) -> dict[str, Any]:
         return {}
     proxy = URL(named if "://" in named else f"http://{named}")
     if proxy.scheme not in _SCHEMES:
-        raise Trouble("proxy", f"proxies of the kind {proxy.scheme}:// are not spoken; set HTTPS_PROXY=http://…")
+        raise TransportError("proxy", f"proxies of the kind {proxy.scheme}:// are not spoken; set HTTPS_PROXY=http://…")
     return {"proxy": proxy}
 
 
-def _trouble(error: Exception) -> Trouble:
+def _trouble(error: Exception) -> TransportError:
+    if isinstance(error, TransportError):
+        return error
+    for kinds, fault, words in _known():
+        if isinstance(error, kinds):
+            return TransportError(fault, words(error))
+    return TransportError("garbled", _short(str(error) or type(error).__name__))
+
+
+@cache
+def _known() -> Sequence[tuple[type[Exception] | tuple[type[Exception], ...], TransportFault, Callable[[Any], str]]]:
+    """The client's exceptions, the special before the general, and what to say of each."""
     import aiohttp
 
-    if isinstance(error, Trouble):
-        return error
-    if isinstance(error, aiohttp.ServerTimeoutError):
-        return Trouble("late", "no connection within the time that it may take")
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return Trouble("tls", _certificate(error.certificate_error))
-    if isinstance(error, aiohttp.ClientHttpProxyError | aiohttp.ClientProxyConnectionError):
-        return Trouble("proxy", f"the proxy {error.strerror or 'is not there'}".lower() if isinstance(error, OSError)
-                       else f"the proxy answered {error.status}")
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return Trouble("connect", f"there is no host {error.host}")
-    if isinstance(error, aiohttp.ClientConnectorSSLError):
-        return Trouble("tls", f"no secure connection to {error.host}: {_words(error.os_error)}")
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return Trouble("connect", f"no connection to {error.host}:{error.port}: {_words(error.os_error)}")
-    if isinstance(error, aiohttp.InvalidURL | ValueError):
-        return Trouble("connect", "that is no address")
-    if isinstance(error, aiohttp.ClientResponseError):
-        return Trouble("garbled", f"what came is no HTTP: {_short(error.message)}")
-    if isinstance(error, aiohttp.ClientPayloadError):
-        # A body in wrong pieces, or one that ended early: the message tells them apart in the client's own words only.
-        return Trouble("lost", "the connection was closed in the middle")
-    if isinstance(error, aiohttp.ServerDisconnectedError):
-        return Trouble("lost", "the connection was closed without an answer")
-    if isinstance(error, ssl.SSLError):
-        return Trouble("tls", _words(error))
-    if isinstance(error, OSError):
-        return Trouble("lost", _words(error))
-    return Trouble("garbled", _short(str(error) or type(error).__name__))
+    right = "is HTTPS_PROXY right?"
+    return (
+        (aiohttp.ServerTimeoutError, "late", lambda error: "no connection was made in time"),
+        (aiohttp.ClientConnectorCertificateError, "tls", lambda error: _certificate(error.certificate_error)),
+        (aiohttp.ClientHttpProxyError, "proxy", lambda error: f"the proxy answered {error.status}; {right}"),
+        (
+            aiohttp.ClientProxyConnectionError,
+            "proxy",
+            lambda error: f"no connection to the proxy: {_words(error.os_error)}; {right}",
+        ),
+        (aiohttp.ClientConnectorDNSError, "connect", lambda error: f"there is no host {error.host}"),
+        (
+            aiohttp.ClientConnectorSSLError,
+            "tls",
+            lambda error: f"no secure connection to {error.host}: {_words(error.os_error)}",
+        ),
+        (
+            aiohttp.ClientConnectorError,
+            "connect",
+            lambda error: f"no connection to {error.host}:{error.port}: {_words(error.os_error)}",
+        ),
+        ((aiohttp.InvalidURL, ValueError), "connect", lambda error: "that is no address"),
+        (aiohttp.ClientResponseError, "garbled", lambda error: f"what came is no HTTP: {_short(error.message)}"),
+        # A body in wrong pieces, or one that ended early: only the client's own words tell them apart.
+        (aiohttp.ClientPayloadError, "lost", lambda error: "the connection was closed in the middle"),
+        (aiohttp.ServerDisconnectedError, "lost", lambda error: "the connection was closed without an answer"),
+        (ssl.SSLError, "tls", _words),
+        (OSError, "lost", _words),
+    )
 
 
 def _certificate(error: Exception) -> str:
@@ -201,10 +213,13 @@ def _certificate(error: Exception) -> str:
 
 def _words(error: BaseException) -> str:
     """What the system says, in lower case and without its numbers."""
-    said = getattr(error, "strerror", None) or ""
-    with suppress(AttributeError):
-        said = said or error.reason  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
-    text = " ".join(str(said or error or type(error).__name__).split())
+    if isinstance(error, ssl.SSLError):
+        text = error.reason or str(error)
+    elif isinstance(error, OSError) and error.errno is not None:
+        text = os.strerror(error.errno)
+    else:
+        text = str(error) or type(error).__name__
+    text = _short(text)
     return text[:1].lower() + text[1:]
 
 

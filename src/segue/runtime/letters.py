@@ -62,7 +62,7 @@ def request(
 
 
 def inquiry(endpoint: Endpoint, *, now: datetime, credentials: aws.Credentials | None = None) -> Letter:
-    """A request that costs nothing, and is refused where the key is not taken: the list of models."""
+    """A request that costs nothing, and is refused where the key is not taken: the list of models, as a rule."""
     base = endpoint.base_url
     if endpoint.api == "anthropic":
         url = f"{_anthropic(base)}/v1/models?limit=1000"
@@ -74,6 +74,9 @@ def inquiry(endpoint: Endpoint, *, now: datetime, credentials: aws.Credentials |
         host = place.netloc
         host = "bedrock." + host.removeprefix(_RUNTIME) if host.startswith(_RUNTIME) else host
         url = urlunsplit((place.scheme, host, f"{place.path}/foundation-models", "", ""))
+    elif endpoint.profile == "openrouter":
+        # Its list is open to everybody.
+        url = f"{base}/key"
     else:
         url = f"{base}/models"
     return _signed(endpoint, Letter("GET", url, {"accept": _JSON}), now, credentials)
@@ -109,7 +112,7 @@ def _signed(endpoint: Endpoint, letter: Letter, now: datetime, credentials: aws.
         name = "authorization" if endpoint.bearer else _KEY_HEADERS.get(endpoint.api, "authorization")
         headers[name] = endpoint.key.reveal() if name != "authorization" else f"Bearer {endpoint.key.reveal()}"
     elif credentials is not None:
-        told = {name: value for name, value in headers.items() if name in ("content-type",)}
+        told = {name: value for name, value in headers.items() if name == "content-type"}
         headers |= aws.sign(
             credentials,
             method=letter.method,
@@ -133,7 +136,9 @@ def _agent() -> str:
 
 def _without(body: list[bytes], key: bytes) -> list[bytes]:
     """The body without a key that stands outside the conversation: in the first piece, or in the last."""
-    first = re.compile(rb'\{\s*"%b"\s*:\s*"(?:[^"\\]|\\.)*"\s*(,?)\s*' % key, re.DOTALL).match(body[0]) if body else None
+    first = (
+        re.compile(rb'\{\s*"%b"\s*:\s*"(?:[^"\\]|\\.)*"\s*(,?)\s*' % key, re.DOTALL).match(body[0]) if body else None
+    )
     if first is not None:
         return [b"{" + body[0][first.end() :], *body[1:]]
     named = re.compile(rb'"%b"\s*:' % key)

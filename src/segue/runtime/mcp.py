@@ -12,17 +12,18 @@ import logging
 import os
 import re
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec import Struct
 
-from segue.canonical.blocks import Block, Media, Text
 from segue.errors import InputError
 from segue.runtime.environ import child_environment
+from segue.runtime.mcp_process import LEADER, Overheard, ended, found
+from segue.runtime.mcp_results import told_result
 from segue.runtime.toolbox import schema_fault
 from segue.runtime.tooling import Arguments, Context, Question, Result, Tool, ToolError
 
@@ -38,8 +39,6 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _LONGEST_NAME = 64
 _DESCRIPTION = 4_000
 _PAGES = 50
-_TEXT = 400_000
-_MEDIA = 8_000_000
 _RESTARTS = 3
 _STOPPING = 10.0
 _MISSING = "MCP servers need the extra: pip install 'segue[mcp]'"
@@ -218,7 +217,7 @@ class _Link:
                 client = await stack.enter_async_context(_client(await self._transport(stack), self._heard))
                 self.tools = await self._listed(client)
                 self._client = client
-                stack.push_async_callback(_ended, asyncio.create_task(self._listen(client)))
+                stack.push_async_callback(ended, asyncio.create_task(self._listen(client)))
                 if not ready.done():
                     ready.set_result(None)
                 await self._stay(client)
@@ -243,11 +242,13 @@ class _Link:
                 self._stale = False
                 with suppress(Exception):
                     async with asyncio.timeout(self._server.start):
-                        self.tools = await self._listed(client)
-                    self._changed()
+                        tools = await self._listed(client)
+                    if _told(tools) != _told(self.tools):
+                        self.tools = tools
+                        self._changed()
 
     async def _heard(self, message: Any) -> None:
-        if type(message).__name__ == "ToolListChangedNotification":
+        if message is None or type(message).__name__ == "ToolListChangedNotification":
             self._stale = True
             self._wake.set()
 
@@ -255,9 +256,10 @@ class _Link:
         """Newer servers tell of changes only to those who listen."""
         with suppress(Exception):
             async with client.listen(tools_list_changed=True) as changes:
+                # Something may have changed before anybody listened.
+                await self._heard(None)
                 async for _ in changes:
-                    self._stale = True
-                    self._wake.set()
+                    await self._heard(None)
 
     # ------------------------------------------------------------------------------------------------ how to reach it
 
@@ -283,12 +285,17 @@ class _Link:
         for text in given:
             name, _, value = text.partition("=")
             environment[name] = _filled(value, self._environ, f"mcp.{self.name}.env")
-        errors = await stack.enter_async_context(_overheard(self._errors))
+        folder = self._folder / (server.folder or ".")
+        command = found(server.command or "", folder, environment)
+        said = Overheard(self._errors)
+        errors = await stack.enter_async_context(said.opened())
+        # Its end is not that of what it started.
+        stack.callback(said.end_group)
         parameters = StdioServerParameters(
-            command=server.command or "",
-            args=list(server.args),
+            command="/bin/sh",
+            args=["-c", LEADER, "sh", command, *server.args],
             env=environment,
-            cwd=self._folder / (server.folder or "."),
+            cwd=folder,
             encoding_error_handler="replace",
         )
         return stdio_client(parameters, errlog=errors)
@@ -361,7 +368,7 @@ class _Link:
         except Exception as error:  # noqa: BLE001
             raise ToolError(self._fault(error)) from None
         self._restarts = 0
-        return _result(result)
+        return told_result(result)
 
     def _fault(self, error: Exception) -> str:
         """What to say of a call that failed; one whose server is gone leaves it to be started again."""
@@ -389,34 +396,9 @@ def _client(transport: Any, heard: MessageHandlerFnT) -> mcp.Client:
     return Client(transport, message_handler=heard, cache=None)
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.wait({task})
-
-
-@asynccontextmanager
-async def _overheard(lines: deque[str]) -> AsyncGenerator[Any]:
-    """A file for what a server says of itself, of which the end is kept and nothing reaches the terminal."""
-    reading, writing = os.pipe()
-    loop = asyncio.get_running_loop()
-    stream = asyncio.StreamReader()
-    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(reading, "rb"))
-
-    async def read() -> None:
-        rest = b""
-        while piece := await stream.read(65_536):
-            *whole, rest = (rest + piece)[-8_192:].split(b"\n")
-            lines.extend(text for line in whole if (text := line.decode("utf-8", "replace").strip()))
-
-    task = asyncio.create_task(read())
-    try:
-        with os.fdopen(writing, "w") as file:
-            yield file
-    finally:
-        # What was written last is worth having; heirs of the server's that hold the pipe are not worth waiting for.
-        await asyncio.wait({task}, timeout=0.2)
-        await _ended(task)
-        transport.close()
+def _told(tools: Sequence[Tool]) -> list[tuple[str, str, Mapping[str, Any]]]:
+    """What a model is told of tools."""
+    return [(tool.name, tool.description, tool.parameters) for tool in tools]
 
 
 def _hints(declared: mcp_types.Tool) -> list[str]:
@@ -445,54 +427,6 @@ def _words(error: BaseException) -> str:
             return str(error)
         case _:
             return (str(error).strip() or type(error).__name__).partition("\n")[0][:500]
-
-
-# -------------------------------------------------------------------------------------------------------- results
-
-
-def _result(result: mcp_types.CallToolResult) -> Result:
-    blocks = [block for content in result.content for block in _blocks(content)]
-    if not blocks and result.structured_content is not None:
-        blocks = [Text(_cut(msgspec.json.encode(result.structured_content).decode()))]
-    if all(isinstance(block, Text) for block in blocks):
-        text = "\n".join(block.text for block in blocks if isinstance(block, Text))
-        return Result(_cut(text) or "[nothing]", error=result.is_error)
-    return Result(tuple(blocks), error=result.is_error)
-
-
-def _blocks(content: Any) -> list[Block]:
-    match content.type:
-        case "text":
-            return [Text(_cut(content.text))]
-        case "image" | "audio":
-            return [_media(content.type, content.mime_type, content.data)]
-        case "resource_link":
-            return [Text(f"[resource {content.name}: {content.uri}]")]
-        case "resource":
-            resource = content.resource
-            if hasattr(resource, "text"):
-                return [Text(_cut(f"{resource.uri}\n{resource.text}"))]
-            mime = resource.mime_type or ""
-            if mime.startswith("image/"):
-                return [Text(str(resource.uri)), _media("image", mime, resource.blob)]
-            return [
-                Text(f"[resource {resource.uri}: {mime or 'binary data'}, about {len(resource.blob) * 3 // 4:,} bytes]")
-            ]
-        case other:
-            return [Text(f"[{other} not supported here]")]
-
-
-def _media(kind: Any, mime: str, data: str) -> Block:
-    if len(data) > _MEDIA:
-        return Text(f"[{kind} of {len(data) * 3 // 4:,} bytes, too large to be shown]")
-    return Media(kind, mime, data)
-
-
-def _cut(text: str) -> str:
-    if len(text) <= _TEXT:
-        return text
-    half = _TEXT // 2
-    return f"{text[:half]}\n[{len(text) - _TEXT:,} characters left out here]\n{text[-half:]}"
 
 
 # The SDK complains of what servers send by way of logging, which ends on the terminal where nobody set it up.

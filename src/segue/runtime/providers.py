@@ -196,7 +196,9 @@ def _headers(given: object, path: str) -> dict[str, str]:
         raise InputError(str(error).lower(), path=path) from None
     secret = next((name for name in headers if name.lower() in _KEY_HEADERS), None)
     if secret is not None:
-        raise InputError("a key does not belong into a file; name its variable as key_variable", path=f"{path}.{secret}")
+        raise InputError(
+            "a key does not belong into a file; name its variable as key_variable", path=f"{path}.{secret}"
+        )
     bad = next((name for name, value in headers.items() if not (name + value).isprintable()), None)
     if bad is not None:
         raise InputError("a header is one line", path=f"{path}.{bad!r}")
@@ -206,7 +208,7 @@ def _headers(given: object, path: str) -> dict[str, str]:
 def _models(given: object, path: str) -> dict[str, Model]:
     """A list of names, or a table that says more of each."""
     if isinstance(given, list):
-        return dict.fromkeys(_names(given, path), Model())
+        return dict.fromkeys(_names(cast("list[object]", given), path), Model())
     try:
         return msgspec.convert(given, dict[str, Model])
     except msgspec.ValidationError as error:

@@ -20,7 +20,7 @@ from msgspec import Struct
 from segue.errors import RemoteProtocolError, UpstreamError
 from segue.runtime import aws, faults, letters
 from segue.runtime.events import Waiting
-from segue.runtime.http import Http, Response, Trouble
+from segue.runtime.http import Http, Response, TransportError
 from segue.runtime.letters import Letter
 from segue.runtime.providers import Endpoint
 from segue.wire.base import ApiError
@@ -49,6 +49,9 @@ class Timeouts(Struct, frozen=True):
     silence: float = 300.0
 
 
+_USUAL = Timeouts()
+
+
 class Patience(Struct, frozen=True):
     """How often a request is sent at most, and the waits between: each about twice the one before, up to `longest`.
 
@@ -57,10 +60,10 @@ class Patience(Struct, frozen=True):
     """
 
     attempts: int = 4
-    silent: int = 2
     first: float = 0.5
     longest: float = 20.0
     asked: float = 60.0
+    silent: int = 2
 
     def wait(self, failures: int, error: UpstreamError, drawn: float) -> float | None:
         """How long to wait after so many failures, None where there is no point. `drawn` is between 0 and 1."""
@@ -71,6 +74,9 @@ class Patience(Struct, frozen=True):
             return min(self.longest, self.first * 2 ** (failures - 1)) * (0.5 + drawn / 2)
         # All who were refused together should not come back together.
         return error.retry_after + drawn * self.first if error.retry_after <= self.asked else None
+
+
+_PATIENT = Patience()
 
 
 class Stream:
@@ -97,7 +103,7 @@ class Stream:
         except TimeoutError:
             await self.aclose()
             raise faults.late(self._endpoint, "nothing more came", self._silence) from None
-        except Trouble as trouble:
+        except TransportError as trouble:
             await self.aclose()
             raise faults.cut_off(self._endpoint, str(trouble)) from None
         if not data:
@@ -130,8 +136,8 @@ class Upstream:
     def __init__(
         self,
         *,
-        timeouts: Timeouts = Timeouts(),
-        patience: Patience = Patience(),
+        timeouts: Timeouts = _USUAL,
+        patience: Patience = _PATIENT,
         random: Callable[[], float] = chance.random,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         http: Http | None = None,
@@ -202,7 +208,7 @@ class Upstream:
                 return await work
         except TimeoutError:
             raise faults.late(endpoint, what, seconds) from None
-        except Trouble as trouble:
+        except TransportError as trouble:
             raise faults.lost(endpoint, trouble) from None
 
     async def _begun(self, endpoint: Endpoint, letter: Letter) -> tuple[Response, list[bytes]]:
@@ -258,7 +264,7 @@ async def _whole(response: Response, most: int = _ERROR_BODY) -> bytes:
         while size < most and (data := await response.read()):
             pieces.append(data)
             size += len(data)
-    except Trouble:
+    except TransportError:
         pass
     return b"".join(pieces)
 
@@ -272,7 +278,7 @@ async def _first(endpoint: Endpoint, response: Response) -> list[bytes]:
         data = await response.read()
         if not data:
             if not held:
-                raise Trouble("lost", "the answer is empty")
+                raise TransportError("lost", "the answer is empty")
             _ended(endpoint, parser)
             break
         held.append(data)
@@ -299,7 +305,7 @@ def _ended(endpoint: Endpoint, parser: StreamParser) -> None:
         told = ApiError(error.status or 0, error.message, kind=error.kind, code=error.code)
         raise faults.failed(endpoint, told) from None
     if reply.finish == "error":
-        raise Trouble("lost", reply.cause or "the reply ended before it began")
+        raise TransportError("lost", reply.cause or "the reply ended before it began")
 
 
 def _listed(data: bytes) -> tuple[str, ...]:

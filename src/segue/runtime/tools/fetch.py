@@ -187,15 +187,16 @@ async def stdlib_get(target: Target) -> Page:
 
 async def _run(arguments: Arguments, context: Context, get: Get, look_up: Resolve) -> Result:
     url = checked(arguments["url"])
-    asked = url
+    asked, known = url, ""
     for _ in range(_REDIRECTS + 1):
         addresses = await asyncio.to_thread(look_up, *host_of(url))
         now = _question(url, addresses)
         # Leave was given for the first address; where the same host sends us on, it still has to be as public.
-        if url == asked and not context.granted(now):
+        if not known and not context.granted(now):
             raise ToolError(f"{url} leads to another place than when it was asked about; repeat the call")
-        if url != asked and now.allowed_by == "name":
+        if known and now.allowed_by not in ("pattern", known):
             return _elsewhere(url)
+        known = now.allowed_by
         context.progress(f"fetching {url}")
         page = await _got(get, Target(url, addresses))
         target = page.headers.get("location")

@@ -14,9 +14,6 @@ _BREAKS = frozenset(
     | {"blockquote", "figure", "fieldset", "details", "address", "body", "h1", "h2", "h3", "h4", "h5", "h6", "pre"}
 )
 _LINES = frozenset({"br", "tr", "li", "dt", "dd", "hr", "option", "summary", "figcaption", "caption"})
-_VOID = frozenset(
-    {"br", "hr", "img", "input", "meta", "link", "source", "track", "wbr", "area", "base", "col", "embed"}
-)
 
 
 class _Reader(HTMLParser):
@@ -91,8 +88,6 @@ class _Reader(HTMLParser):
             self._write("`")
         if tag in _BREAKS:
             self._write("\n\n")
-        elif tag in _LINES - _VOID:
-            self._write("\n")
 
     def _end_link(self) -> None:
         target, start = self._links.pop()

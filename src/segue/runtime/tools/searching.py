@@ -168,6 +168,8 @@ def _grep(arguments: Arguments, context: Context, hidden: Hidden) -> str:
     search = _Search(arguments)
     if place.path.is_dir():
         _search_tree(search, place, arguments, context, hidden)
+    elif hidden(place.shown):
+        raise ToolError(f"a rule forbids to read {place.shown}")
     else:
         with os.fdopen(open_file(place), "rb") as file:
             search.look(place.shown, file.read(_LARGEST))

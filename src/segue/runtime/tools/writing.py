@@ -64,8 +64,9 @@ def _write(arguments: Arguments, context: Context) -> str:
     content: str = arguments["content"]
     data = _bytes_of(content)
     new = replace_file(place, data, context)
-    lines = content.count("\n") + bool(content and not content.endswith("\n"))
-    return f"{'created' if new else 'replaced'} {place.shown}: {lines:,} lines, {size_words(len(data))}"
+    count = content.count("\n") + bool(content and not content.endswith("\n"))
+    lines = "1 line" if count == 1 else f"{count:,} lines"
+    return f"{'created' if new else 'replaced'} {place.shown}: {lines}, {size_words(len(data))}"
 
 
 def _ask_write(arguments: Arguments, folder: Path) -> Question:

@@ -1,0 +1,239 @@
+"""Batches that are killed at every point: before and after each append, each event, each beginning and end of a tool.
+
+    python -m tests.runtime.mortal_batch FOLDER SCENE
+
+Each tool writes down that it runs. Whoever comes next finds: nothing ran twice; what was kept of an outcome is what
+became of the call; the rest was interrupted, and never starts again; every provider takes the history. One line of
+JSON says how many points there were.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from segue.canonical.blocks import ToolCall, responses_of, state_of
+from segue.errors import InputError
+from segue.runtime.scheduler import Limits, Scheduler
+from segue.runtime.tooling import Context, Tool, ToolError
+from segue.store.conversation import StoredConversation
+from segue.store.events import Cancelled, Completed, Known
+from segue.store.sqlite import SqliteStore
+
+from .stand import Box, Ear, asked, run, scheduler, states, tool, valid
+
+HOUR = 3_600_000_000
+NAMES = ("first", "second", "third", "fourth", "fifth")
+
+
+class Fate:
+    """Counts the points of a life, and ends it at one of them."""
+
+    def __init__(self, at: int) -> None:
+        self._at = at
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def point(self) -> None:
+        with self._lock:
+            self._count += 1
+            if self._count == self._at:
+                if self._at % 2:
+                    os._exit(9)
+                os.kill(os.getpid(), signal.SIGKILL)
+                threading.Event().wait()
+
+
+class MortalStore(SqliteStore):
+    fate: Fate | None = None
+
+    def append(self, *arguments: Any) -> int:
+        if self.fate is not None:
+            self.fate.point()
+        done = super().append(*arguments)
+        if self.fate is not None:
+            self.fate.point()
+        return done
+
+
+class Life:
+    """A process that runs a batch."""
+
+    def __init__(self, folder: Path, at: int) -> None:
+        self.folder = folder
+        self.fate = Fate(at)
+        self.over = {name: threading.Event() for name in NAMES}
+
+    def counted(self, name: str, work: Callable[[Context], Any]) -> Callable[..., Any]:
+        """A blocking tool that notes that it runs, does its work, and says when that is over."""
+
+        def body(arguments: Any, context: Context) -> Any:
+            self.fate.point()
+            with (self.folder / "runs").open("a") as file:
+                file.write(f"{name}\n")
+            self.fate.point()
+            try:
+                return work(context)
+            finally:
+                self.fate.point()
+                self.over[name].set()
+
+        return body
+
+    def after(self, name: str, value: Any) -> Callable[[Context], Any]:
+        """Work that takes until another is over."""
+
+        def work(context: Context) -> Any:
+            assert self.over[name].wait(30)
+            if isinstance(value, Exception):
+                raise value
+            return value
+
+        return work
+
+    def tools(self, scene: str) -> list[Tool]:
+        """`backwards`: each ends before the one in front of it. `stubborn`: one is timed out and comes late."""
+
+        def made(name: str, work: Any, **more: Any) -> Tool:
+            return tool(name, self.counted(name, work), blocking=True, **more)
+
+        def stubborn(context: Context) -> str:
+            assert context.cancelled.wait(30)
+            return "late"
+
+        def waits(context: Context) -> str:
+            assert context.cancelled.wait(30)
+            raise ToolError("told to stop")
+
+        third: Any = {"backwards": self.after("fourth", {"n": 3}), "stubborn": stubborn, "cancelled": waits}[scene]
+        timeout = {"timeout": 0.02} if scene == "stubborn" else {}
+        return [
+            made("first", self.after("second", "one")),
+            made("second", self.after("third", ValueError("two")), writes=["same.txt"]),
+            made("third", third, **timeout),
+            made("fourth", lambda context: "four"),
+            # Waits for the second, which writes the same.
+            made("fifth", lambda context: "five", writes=["same.txt"]),
+        ]
+
+    def live(self, scene: str) -> None:
+        store = MortalStore(self.folder / "history.db", clock=lambda: 10**15)
+        kept = StoredConversation.create(store, owner="mortal")
+        calls = asked(kept, *NAMES)
+        store.fate = self.fate
+
+        def emit(event: Any) -> None:
+            self.fate.point()
+
+        async def main() -> None:
+            runs = Scheduler(kept, Box(self.folder, *self.tools(scene)), emit=emit, limits=Limits(parallel=8))
+            batch = asyncio.create_task(runs.run_batch(calls))
+            if scene == "cancelled":
+                while not self.over["fourth"].is_set():
+                    await asyncio.sleep(0.001)
+                runs.cancel()
+            ended = await batch
+            assert len(ended) == len(NAMES)
+            await runs.close()
+
+        asyncio.run(main())
+
+
+def killed(folder: Path, scene: str, at: int) -> bool:
+    """Whether a life came to its end before this point of it was reached."""
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            Life(folder, at).live(scene)
+            code = 0
+        except BaseException:  # noqa: BLE001 - a child has to end here
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    assert code in (0, 9, -signal.SIGKILL), f"{scene}, point {at}: ended with {code}"
+    return code == 0
+
+
+def outcomes(store: SqliteStore, conversation: str) -> dict[str, str]:
+    """What was kept of each call."""
+    kept: dict[str, str] = {}
+    for record in store.events(conversation):
+        if isinstance(record.event, Known | Completed | Cancelled):
+            for response in responses_of(record.event.message):
+                kept.setdefault(response.call_id, state_of(response))
+    return kept
+
+
+def judge(folder: Path) -> None:
+    """Comes next, an hour later."""
+    ran = (folder / "runs").read_text().split() if (folder / "runs").exists() else []
+    assert len(set(ran)) == len(ran), f"something ran twice: {ran}"
+    with SqliteStore(folder / "history.db", clock=lambda: 10**15 + HOUR) as store:
+        [summary] = store.list()
+        kept = StoredConversation(store, summary.id)
+        persisted = outcomes(store, summary.id)
+        calls = [entry.call for entry in kept.chat.history.ledger.values()]
+        refuse(kept, calls, folder)
+        kept.add_user("go on")
+        for call in calls:
+            state = kept.chat.history.ledger[call.id].state
+            wanted = persisted.get(call.id, "interrupted")
+            # What came late, and nobody had been told otherwise, took the place of the end that was made for it.
+            assert state == wanted or (wanted in ("error", "cancelled") and state in ("complete", "error")), (
+                f"{call.name} is {state}, not {wanted}"
+            )
+            assert wanted == "interrupted" or state != "interrupted"
+            assert wanted == "interrupted" or call.name in ran or wanted == "cancelled"
+        said = [response.call_id for message in kept.messages for response in responses_of(message)]
+        assert said == [call.id for call in calls], "not in call order"
+        valid(kept)
+        again = StoredConversation(store, summary.id)
+        assert again.messages == kept.messages
+        assert states(again) == states(kept)
+        refuse(kept, calls, folder)
+        [ended] = run(
+            scheduler(kept, Box(folder, tool("next", lambda arguments, context: "next"))).run_batch(asked(kept, "next"))
+        )
+        assert ended.outcome == "complete"
+
+
+def refuse(kept: StoredConversation, calls: list[ToolCall], folder: Path) -> None:
+    """None of these is started, whoever asks."""
+    ear = Ear()
+    for call in calls:
+        try:
+            run(scheduler(kept, Box(folder), ear).run_one(call))
+        except InputError:
+            continue
+        raise AssertionError(f"{call.name} was started again")
+    assert not ear
+
+
+def main() -> None:
+    place, scene = Path(sys.argv[1]), sys.argv[2]
+    for at in range(1, 10_000):
+        folder = place / str(at)
+        folder.mkdir()
+        is_over = killed(folder, scene, at)
+        try:
+            judge(folder)
+        except AssertionError as error:
+            raise AssertionError(f"{scene}, point {at}: {error}") from error
+        if is_over:
+            print(json.dumps({"points": at - 1}))
+            return
+
+
+if __name__ == "__main__":
+    main()

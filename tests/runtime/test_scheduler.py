@@ -1,0 +1,963 @@
+"""The scheduler: what becomes of calls, in which order, and what nothing can stop. Time is the loop's own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segue.canonical.blocks import Code, Media, Origin, Text, Thinking, ToolCall, responses_of
+from segue.canonical.texts import CUT
+from segue.errors import InputError, StoreError
+from segue.runtime.book import Book, Memory
+from segue.runtime.events import Asks, CallBegan, CallEnded, CallProgress, CallQueued, Late
+from segue.runtime.tooling import Context, Result, ToolError
+from segue.store.conversation import StoredConversation
+
+from .stand import Box, Ear, asked, never_raises, run, scheduler, states, told, tool, valid
+
+
+class Log(list[str]):
+    """Tools that sleep for as long as they are told, and note when they begin and end."""
+
+    async def work(self, arguments: Any, context: Context) -> str:
+        name = arguments.get("name", context.call_id)
+        self.append(f"{name} begins")
+        await asyncio.sleep(arguments.get("seconds", 1))
+        self.append(f"{name} ends")
+        return f"{name} did it"
+
+
+def works(*calls: tuple[str, float]) -> list[tuple[str, Any]]:
+    return [("work", {"name": name, "seconds": seconds}) for name, seconds in calls]
+
+
+# -------------------------------------------------------------------------------------------------------- side by side
+
+
+def test_calls_run_side_by_side_and_are_told_in_call_order(book: Book, tmp_path: Path) -> None:
+    ear = Ear()
+    calls = asked(book, *works(("slow", 30), ("quick", 1), ("middle", 2)))
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        runs = scheduler(book, Box(tmp_path, tool("work", Log().work)), ear, clock=loop.time)
+        ended = await runs.run_batch(calls)
+        assert [one.id for one in ended] == [call.id for call in calls]
+        assert [one.outcome for one in ended] == ["complete"] * 3
+        assert [one.seconds for one in ended] == [30, 1, 2]
+        assert loop.time() == 1030
+
+    run(main())
+    assert [words for _, words in told(book)] == ["slow did it", "quick did it", "middle did it"]
+    assert [event.text for event in ear.of(CallEnded)] == ["quick did it", "middle did it", "slow did it"]
+    assert not book.pending
+    valid(book)
+
+
+def test_no_more_than_the_limit_run_at_once_and_the_first_come_first(tmp_path: Path) -> None:
+    book, log = Memory(), Log()
+    calls = asked(book, *works(*((str(n), 10) for n in range(5))))
+
+    async def main() -> float:
+        await scheduler(book, Box(tmp_path, tool("work", log.work)), parallel=2).run_batch(calls)
+        return asyncio.get_running_loop().time()
+
+    assert run(main()) == 1030
+    assert log[:6] == ["0 begins", "1 begins", "0 ends", "1 ends", "2 begins", "3 begins"]
+
+
+def test_each_call_is_heard_of_in_order(tmp_path: Path) -> None:
+    book, ear = Memory(), Ear()
+    shown = tool("work", Log().work, asks=True, shown=lambda arguments: f"on {arguments['name']}")
+
+    async def yes(question: Any) -> Any:
+        return "once"
+
+    async def main() -> None:
+        await scheduler(book, Box(tmp_path, shown), ear, approve=yes).run_batch(asked(book, *works(("x", 1))))
+
+    run(main())
+    assert [type(event) for event in ear] == [CallQueued, Asks, CallBegan, CallEnded]
+    assert ear.of(CallQueued)[0].shown == "on x"
+    assert ear.of(Asks)[0].title == "may work?"
+
+
+def test_nothing_is_asked_of_an_empty_batch(tmp_path: Path) -> None:
+    assert run(scheduler(Memory(), Box(tmp_path)).run_batch([])) == []
+
+
+# --------------------------------------------------------------------------------------------------- what does not run
+
+STRICT = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (ToolCall("dig", {}), "there is no tool 'dig'; the tools are: count"),
+        (ToolCall("count", {}), "'n' is a required property"),
+        (ToolCall("count", {"n": "one"}), "is not of type 'integer'"),
+        (ToolCall("count", [1]), "must be a JSON object, not a list"),
+        (ToolCall("count", "1", kind="custom"), "must be a JSON object, not text"),
+        (ToolCall("count", None), "not null"),
+        (ToolCall("count", None, arguments_text='{"n": 1'), "not valid JSON, and nothing ran: not JSON: it ends too"),
+        (ToolCall("count", None, arguments_text='{"n": ', broken=True), "cut off before it was whole"),
+    ],
+)
+def test_what_can_not_run_is_an_error_that_the_model_can_mend(book: Book, tmp_path: Path, call: Any, words: str) -> None:
+    ran: list[Any] = []
+    count = tool("count", lambda arguments, context: ran.append(arguments) or "counted", parameters=STRICT)
+    calls = asked(book, call, ("count", {"n": 3}))
+    bad, good = run(scheduler(book, Box(tmp_path, count)).run_batch(calls))
+    assert (bad.outcome, good.outcome) == ("error", "complete")
+    assert words in bad.text
+    assert "\n" not in bad.text
+    assert ran == [{"n": 3}]
+    assert states(book) == ["error", "complete"]
+    assert [text for _, text in told(book)] == [bad.text, "counted"]
+    valid(book)
+
+
+def test_empty_argument_text_means_no_arguments(tmp_path: Path) -> None:
+    book = Memory()
+    calls = asked(book, ToolCall("go", {}, arguments_text=""))
+    [ended] = run(scheduler(book, Box(tmp_path, tool("go", lambda arguments, context: str(arguments)))).run_batch(calls))
+    assert (ended.outcome, ended.text) == ("complete", "{}")
+
+
+def test_what_a_tool_does_to_its_arguments_is_not_what_the_model_said(tmp_path: Path) -> None:
+    book = Memory()
+
+    def spoil(arguments: Any, context: Context) -> str:
+        arguments["deep"].append("spoilt")
+        return "done"
+
+    calls = asked(book, ("spoil", {"deep": [1]}))
+    run(scheduler(book, Box(tmp_path, tool("spoil", spoil))).run_batch(calls))
+    assert book.messages[1].blocks[0].arguments == {"deep": [1]}  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_toolbox_that_fails_fails_the_call_alone(tmp_path: Path) -> None:
+    class Bad(Box):
+        def check(self, tool: Any, arguments: Any) -> str | None:
+            if arguments.get("name") == "check":
+                raise ValueError("no\nsuch schema")
+            return super().check(tool, arguments)
+
+        async def may(self, tool: Any, arguments: Any, approve: Any) -> str | None:
+            if arguments.get("name") == "may":
+                raise KeyError("rule")
+            return await super().may(tool, arguments, approve)
+
+    book = Memory()
+    calls = asked(book, *works(("check", 1), ("may", 1), ("fine", 1)), ("stuck", {"path": "\0"}))
+    box = Bad(tmp_path, tool("work", Log().work), tool("stuck", Log().work, writes="path"))
+    ended = run(scheduler(book, box).run_batch(calls))
+    assert [one.outcome for one in ended] == ["error", "error", "complete", "error"]
+    assert ended[0].text == "ValueError: no such schema"
+    assert ended[1].text == "KeyError: 'rule'"
+    assert ended[3].text.startswith("ValueError: ")
+
+
+# ----------------------------------------------------------------------------------------------------------- outcomes
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ToolError("no such file: a.txt\nthere is b.txt"), "no such file: a.txt\nthere is b.txt"),
+        (ToolError(""), "the tool failed and did not say why"),
+        (ValueError("bad\n  thing"), "ValueError: bad thing"),
+        (RuntimeError(), "RuntimeError"),
+        (SystemExit(3), "SystemExit: 3"),
+        (UnicodeError("half \ud800 a character\0"), "UnicodeError: half \ufffd a character\ufffd"),
+    ],
+)
+def test_what_a_tool_raises_is_an_error_result(
+    book: Book, tmp_path: Path, error: BaseException, words: str, blocking: bool
+) -> None:
+    def fail(arguments: Any, context: Context) -> str:
+        raise error
+
+    calls = asked(book, "fail")
+    [ended] = run(scheduler(book, Box(tmp_path, tool("fail", fail, blocking=blocking))).run_batch(calls), real=blocking)
+    assert (ended.outcome, ended.text) == ("error", words)
+    assert told(book) == [("call_0", words)]
+    assert states(book) == ["error"]
+    valid(book)
+
+
+def test_an_interrupt_in_a_thread_is_the_tools_own(tmp_path: Path) -> None:
+    def fail(arguments: Any, context: Context) -> str:
+        raise KeyboardInterrupt
+
+    book = Memory()
+    calls = asked(book, "fail")
+    box = Box(tmp_path, tool("fail", fail, blocking=True))
+    assert run(scheduler(book, box).run_batch(calls), real=True)[0].text == "KeyboardInterrupt"
+
+
+def test_an_exception_that_can_not_even_be_told_is_an_error_result(tmp_path: Path) -> None:
+    class SilentError(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    def fail(arguments: Any, context: Context) -> str:
+        raise SilentError
+
+    book = Memory()
+    [ended] = run(scheduler(book, Box(tmp_path, tool("fail", fail))).run_batch(asked(book, "fail")))
+    assert ended.text == "SilentError: a SilentError"
+
+
+cyclic: dict[str, Any] = {"a": 1}
+cyclic["self"] = cyclic
+
+
+class Odd:
+    def __str__(self) -> str:
+        return "something odd"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("half \ud83d of it\0", "half \ufffd of it\ufffd"),
+        (None, ""),
+        (b"\xff bytes", "\ufffd bytes"),
+        (7, "7"),
+        (True, "true"),
+        (Result({"n": math.nan, "m": math.inf, 3: {1}}), '{"n":"nan","m":"inf","3":[1]}'),
+        (Result({"big": 2**70, "odd": Odd(), "raw": b"x"}), f'{{"big":"{2**70}","odd":"something odd","raw":"x"}}'),
+        (Result(cyclic), '{"a":1,"self":"…"}'),
+        (Result({"\ud800": "\ud800"}), '{"\ufffd":"\ufffd"}'),
+        (Result([{"type": "file", "name": "a.txt"}]), '[{"type":"file","name":"a.txt"}]'),
+        (Result([1, [2]]), "[1,[2]]"),
+        (Result((Text("one \udfff"), Code("x = 1", "python"))), "one \ufffd\nx = 1"),
+        (Result((Text("see"), Media("image", "image/png", data="iVBORw0KGgo="))), "see\n[image]"),
+        (Result((ToolCall("rm", {"path": "/"}), Thinking("hm"))), "[something that is no result was left out]\n" * 2),
+    ],
+)
+def test_whatever_a_tool_gives_back_is_made_harmless(book: Book, tmp_path: Path, value: Any, text: str) -> None:
+    calls = asked(book, "give")
+    [ended] = run(scheduler(book, Box(tmp_path, tool("give", lambda arguments, context: value))).run_batch(calls))
+    assert ended.outcome == "complete"
+    assert ended.text.rstrip("\n") == text.rstrip("\n")
+    json.dumps(ended.text).encode()
+    assert len(book.chat.history.ledger) == 1, "only results go in"
+    valid(book)
+
+
+def test_a_value_that_is_json_stays_one(tmp_path: Path) -> None:
+    book = Memory()
+    run(scheduler(book, Box(tmp_path, tool("give", lambda a, c: Result({"n": [1, {"x": None}]})))).run_batch(asked(book, "give")))
+    [response] = responses_of(book.messages[-1])
+    assert response.structured == {"n": [1, {"x": None}]}
+
+
+def test_deep_values_have_an_end(tmp_path: Path) -> None:
+    deep: list[Any] = []
+    for _ in range(5000):
+        deep = [deep]
+    book = Memory()
+    [ended] = run(scheduler(book, Box(tmp_path, tool("give", lambda a, c: Result(deep)))).run_batch(asked(book, "give")))
+    assert "…" in ended.text
+    valid(book)
+
+
+def test_a_result_may_say_that_it_is_an_error(book: Book, tmp_path: Path) -> None:
+    calls = asked(book, "give")
+    box = Box(tmp_path, tool("give", lambda a, c: Result({"code": 1}, error=True)))
+    [ended] = run(scheduler(book, box).run_batch(calls))
+    assert ended.outcome == "error"
+    assert states(book) == ["error"]
+
+
+# ------------------------------------------------------------------------------------------------------------- budget
+
+
+def test_the_budget_is_split_by_the_number_of_calls_whoever_ends_first(tmp_path: Path) -> None:
+    def batch(seconds: list[float]) -> list[tuple[str, str]]:
+        async def long(arguments: Any, context: Context) -> str:
+            await asyncio.sleep(arguments["seconds"])
+            return arguments["letter"] * 10_000
+
+        book = Memory()
+        wanted = [("long", {"letter": letter, "seconds": s}) for letter, s in zip("abc", seconds, strict=True)]
+        ended = run(scheduler(book, Box(tmp_path, tool("long", long)), output=3_000).run_batch(asked(book, *wanted)))
+        for one, (_, text) in zip(ended, told(book), strict=True):
+            assert len(text) <= 1_000
+            assert one.text == text
+            found = CUT.search(text)
+            assert found is not None
+            assert int(found[1].replace(",", "")) == one.cut == 10_000 - (len(text) - len(found[0]))
+        return told(book)
+
+    first = batch([1, 2, 3])
+    assert first == batch([3, 2, 1]) == batch([2, 2, 2])
+    assert sum(len(text) for _, text in first) <= 3_000
+    assert first[0][1].startswith("aaa")
+    assert first[0][1].endswith("aaa")
+
+
+def test_calls_that_do_not_run_leave_their_share_to_the_others(tmp_path: Path) -> None:
+    book = Memory()
+    box = Box(tmp_path, tool("long", lambda a, c: "x" * 10_000))
+    bad, good = run(scheduler(book, box, output=1_000).run_batch(asked(book, "no such", "long")))
+    assert 900 < len(bad.text) + len(good.text) <= 1_000
+
+
+@pytest.mark.parametrize("budget", [0, 1, 30, 60, 100])
+def test_the_smallest_budget_holds(tmp_path: Path, budget: int) -> None:
+    book = Memory()
+    given = Result((Text("a" * 500), Media("image", "image/png", data="iVBORw0KGgo="), Text("b" * 500)))
+    box = Box(tmp_path, tool("text", lambda a, c: "x" * 500), tool("blocks", lambda a, c: given))
+    run(scheduler(book, box, output=budget).run_batch(asked(book, "text", "blocks", "unknown")))
+    words = "".join(
+        block.text
+        for message in book.messages
+        for response in responses_of(message)
+        for block in response.content or ()
+        if isinstance(block, Text)
+    )
+    assert len(words) <= budget
+    valid(book)
+
+
+# ----------------------------------------------------------------------------------------------------------- approval
+
+
+def test_whoever_is_asked_decides_and_waiting_costs_no_time_of_the_tools(tmp_path: Path) -> None:
+    book, ear, log = Memory(), Ear(), Log()
+    answers = iter(["once", "no"])
+
+    async def slow(question: Any) -> Any:
+        await asyncio.sleep(1000)
+        return next(answers)
+
+    calls = asked(book, *works(("first", 9), ("second", 9)))
+    box = Box(tmp_path, tool("work", log.work, asks=True, timeout=10))
+    ended = run(scheduler(book, box, ear, approve=slow).run_batch(calls))
+    assert [(one.outcome, one.text) for one in ended] == [("complete", "first did it"), ("error", "denied by the user")]
+    assert [event.id for event in ear.of(Asks)] == [call.id for call in calls]
+    assert [event.id for event in ear.of(CallBegan)] == [calls[0].id]
+    assert log == ["first begins", "first ends"]
+
+
+def test_without_anybody_to_ask_it_is_denied(tmp_path: Path) -> None:
+    book = Memory()
+    [ended] = run(scheduler(book, Box(tmp_path, tool("work", Log().work, asks=True))).run_batch(asked(book, "work")))
+    assert (ended.outcome, ended.text) == ("error", "denied: nobody is there to ask")
+
+
+def test_one_question_at_a_time_and_what_is_always_allowed_is_asked_once(tmp_path: Path) -> None:
+    book, asked_for = Memory(), []
+    box = Box(tmp_path, tool("work", Log().work, asks=True))
+
+    async def always(question: Any) -> Any:
+        asked_for.append(question.subject)
+        assert len(open_questions) == 0
+        open_questions.append(question)
+        await asyncio.sleep(5)
+        open_questions.pop()
+        return "always"
+
+    open_questions: list[Any] = []
+    calls = asked(book, ("work", {"path": "a"}), ("work", {"path": "b"}), ("work", {"path": "a"}))
+    ended = run(scheduler(book, box, approve=always).run_batch(calls))
+    assert [one.outcome for one in ended] == ["complete"] * 3
+    assert asked_for == ["a", "b"]
+
+
+def test_an_answer_after_the_end_starts_nothing(tmp_path: Path) -> None:
+    book, log = Memory(), Log()
+
+    async def stubborn(question: Any) -> Any:
+        try:
+            await asyncio.sleep(1000)
+        except asyncio.CancelledError:
+            return "once"
+
+    async def main() -> None:
+        runs = scheduler(book, Box(tmp_path, tool("work", log.work, asks=True, writes=["a.txt"])), approve=stubborn)
+        batch = asyncio.create_task(runs.run_batch(asked(book, *works(("first", 1), ("second", 1)))))
+        await asyncio.sleep(1)
+        runs.cancel()
+        assert [one.outcome for one in await batch] == ["cancelled"] * 2
+        await asyncio.sleep(10)
+
+    run(main())
+    assert log == []
+
+
+# ----------------------------------------------------------------------------------------------------------- time-outs
+
+
+@pytest.mark.parametrize(("own", "seconds"), [(None, 60), (7, 7)])
+def test_a_tool_that_takes_too_long_is_timed_out(book: Book, tmp_path: Path, own: float | None, seconds: float) -> None:
+    calls = asked(book, *works(("endless", 10_000), ("quick", 1)))
+
+    async def main() -> Any:
+        ended = await scheduler(book, Box(tmp_path, tool("work", Log().work, timeout=own)), timeout=60).run_batch(calls)
+        assert asyncio.get_running_loop().time() == 1000 + seconds
+        return ended
+
+    ended = run(main())
+    assert [one.outcome for one in ended] == ["timed-out", "complete"]
+    assert ended[0].text == f"timed out after {seconds} seconds"
+    assert states(book) == ["error", "complete"]
+    valid(book)
+
+
+def test_waiting_for_a_place_or_a_file_is_not_timed(tmp_path: Path) -> None:
+    book = Memory()
+    box = Box(tmp_path, tool("work", Log().work, timeout=10, writes="path"))
+    wanted = [("work", {"name": str(n), "seconds": 9, "path": "same.txt" if n < 3 else f"{n}.txt"}) for n in range(6)]
+    ended = run(scheduler(book, box, parallel=1).run_batch(asked(book, *wanted)))
+    assert [one.outcome for one in ended] == ["complete"] * 6
+
+
+# ------------------------------------------------------------------------------------------------------ the same files
+
+
+def test_writers_of_one_file_go_in_call_order(tmp_path: Path) -> None:
+    book, log = Memory(), Log()
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    paths = ["real/a.txt", "link/a.txt", "other.txt", "./real/../link/a.txt"]
+    wanted = [("work", {"name": str(n), "seconds": 5 - n, "path": path}) for n, path in enumerate(paths)]
+    run(scheduler(book, Box(tmp_path, tool("work", log.work, writes="path"))).run_batch(asked(book, *wanted)))
+    same = [line for line in log if not line.startswith("2")]
+    assert same == ["0 begins", "0 ends", "1 begins", "1 ends", "3 begins", "3 ends"]
+    assert log[:2] == ["0 begins", "2 begins"]
+
+
+def test_an_earlier_writer_that_has_to_be_asked_for_is_not_overtaken(tmp_path: Path) -> None:
+    book, log = Memory(), Log()
+
+    async def slow(question: Any) -> Any:
+        await asyncio.sleep(50)
+        return "once"
+
+    box = Box(
+        tmp_path, tool("asks", log.work, writes="path", asks=True), tool("work", log.work, writes="path")
+    )
+    wanted = [("asks", {"name": "0", "path": "a"}), ("work", {"name": "1", "path": "a"}), ("work", {"name": "2", "path": "b"})]
+    run(scheduler(book, box, approve=slow).run_batch(asked(book, *wanted)))
+    assert [line for line in log if "2" not in line] == ["0 begins", "0 ends", "1 begins", "1 ends"]
+
+
+def test_a_writer_that_does_not_run_is_in_nobodys_way(tmp_path: Path) -> None:
+    book, log = Memory(), Log()
+    box = Box(tmp_path, tool("asks", log.work, writes="path", asks=True), tool("work", log.work, writes="path"))
+    wanted = [("asks", {"name": "0", "path": "a"}), ("work", {"name": "1", "path": "a"})]
+    ended = run(scheduler(book, box).run_batch(asked(book, *wanted)))
+    assert [one.outcome for one in ended] == ["error", "complete"]
+
+
+def test_writers_of_several_files_never_wait_for_each_other(tmp_path: Path) -> None:
+    book, log = Memory(), Log()
+    rows = [["a", "b"], ["b", "a"], ["b", "c"], ["c", "a"], ["a"], ["c", "b", "a"]]
+    wanted = [("work", {"name": str(n), "path": row}) for n, row in enumerate(rows)]
+    ended = run(
+        scheduler(book, Box(tmp_path, tool("work", log.work, writes="path")), parallel=2).run_batch(asked(book, *wanted))
+    )
+    assert [one.outcome for one in ended] == ["complete"] * 6
+    for name in "abc":
+        writers = [str(n) for n, row in enumerate(rows) if name in row]
+        assert [line.split()[0] for line in log if line.split()[0] in writers and "begins" in line] == writers
+
+
+# -------------------------------------------------------------------------------------------------------- cancellation
+
+
+def test_cancelling_ends_running_and_queued_calls_through_the_same_door(book: Book, tmp_path: Path) -> None:
+    ear, log = Ear(), Log()
+    first = asked(book, *works(("quick", 1), ("slow", 100), ("waits", 100)), ("work", {"name": "q", "path": "x"}))
+
+    async def main() -> None:
+        box = Box(tmp_path, tool("work", log.work))
+        runs = scheduler(book, box, ear, parallel=2)
+        running = asyncio.create_task(runs.run_batch(first[:3]))
+        queued = asyncio.create_task(runs.run_batch(first[3:]))
+        await asyncio.sleep(2)
+        runs.cancel()
+        # It is written when the method returns.
+        assert not book.pending
+        runs.cancel()
+        assert [one.outcome for one in await running] == ["complete", "cancelled", "cancelled"]
+        assert [one.outcome for one in await queued] == ["cancelled"]
+        await asyncio.sleep(200)
+
+    run(main())
+    assert states(book) == ["complete", "cancelled", "cancelled", "cancelled"]
+    assert [raw_id for raw_id, _ in told(book)] == ["call_0", "call_1", "call_2", "call_3"]
+    assert "q begins" not in log
+    assert len(ear.of(CallEnded)) == 4
+    assert ear.of(Late) == []
+    valid(book)
+
+
+def test_a_cancelled_scheduler_goes_on_with_the_next_batch(book: Book, tmp_path: Path) -> None:
+    async def main() -> None:
+        runs = scheduler(book, Box(tmp_path, tool("work", Log().work)))
+        runs.cancel()
+        task = asyncio.create_task(runs.run_batch(asked(book, *works(("a", 100)))))
+        await asyncio.sleep(1)
+        runs.cancel()
+        await task
+        [ended] = await runs.run_batch(asked(book, *works(("b", 1))))
+        assert ended.outcome == "complete"
+
+    run(main())
+    assert states(book) == ["cancelled", "complete"]
+
+
+@pytest.mark.parametrize("queued", [False, True])
+def test_whoever_waits_is_cancelled_and_the_outcomes_are_written(book: Book, tmp_path: Path, queued: bool) -> None:
+    calls = asked(book, *works(("a", 1), ("b", 100)), *works(("c", 1)))
+
+    async def main() -> None:
+        runs = scheduler(book, Box(tmp_path, tool("work", Log().work)))
+        running = asyncio.create_task(runs.run_batch(calls[:2]))
+        waiting = asyncio.create_task(runs.run_batch(calls[2:]))
+        await asyncio.sleep(5)
+        (waiting if queued else running).cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await (waiting if queued else running)
+        await (running if queued else waiting)
+
+    run(main())
+    assert states(book) == (["complete", "complete", "cancelled"] if queued else ["complete", "cancelled", "complete"])
+    valid(book)
+
+
+def test_a_tool_that_ignores_cancellation_holds_up_nobody(book: Book, tmp_path: Path) -> None:
+    ear = Ear()
+
+    async def stubborn(arguments: Any, context: Context) -> str:
+        for _ in range(30):
+            try:
+                await asyncio.sleep(1)
+            except asyncio.CancelledError:
+                assert context.cancelled.is_set()
+        return "done after all"
+
+    async def main() -> None:
+        box = Box(tmp_path, tool("stubborn", stubborn), tool("work", Log().work))
+        runs = scheduler(book, box, ear, parallel=1)
+        task = asyncio.create_task(runs.run_batch(asked(book, "stubborn")))
+        await asyncio.sleep(1.5)
+        runs.cancel()
+        assert [one.outcome for one in await task] == ["cancelled"]
+        # What the model was told is told.
+        book.render("anthropic")
+        book.sent()
+        [ended] = await runs.run_batch(asked(book, *works(("next", 1))))
+        assert ended.outcome == "complete"
+        assert asyncio.get_running_loop().time() < 1005
+        await asyncio.sleep(60)
+
+    run(main())
+    assert [event.id for event in ear.of(Late)] == [ear.of(CallEnded)[0].id]
+    entry = next(iter(book.chat.history.ledger.values()))
+    assert entry.state == "cancelled"
+    assert [r.content for r in entry.evidence] == [(Text("done after all"),)]
+    valid(book)
+
+
+def test_a_late_result_waits_until_the_batch_is_told_in_order(book: Book, tmp_path: Path) -> None:
+    async def stubborn(arguments: Any, context: Context) -> str:
+        try:
+            await asyncio.sleep(1000)
+        except asyncio.CancelledError:
+            await asyncio.sleep(1)
+        return "late"
+
+    calls = asked(book, *works(("slow", 100)), "stubborn")
+    box = Box(tmp_path, tool("work", Log().work), tool("stubborn", stubborn, timeout=5))
+    ended = run(scheduler(book, box).run_batch(calls))
+    assert [one.outcome for one in ended] == ["complete", "timed-out"]
+    # Nobody has been told that it was timed out, so the real thing takes its place; in call order it stays.
+    assert told(book) == [("call_0", "slow did it"), ("call_1", "late")]
+    valid(book)
+
+
+def test_a_tool_may_cancel_the_scheduler_that_runs_it(book: Book, tmp_path: Path) -> None:
+    async def main() -> None:
+        async def quit_(arguments: Any, context: Context) -> str:
+            runs.cancel()
+            return "it is over"
+
+        runs = scheduler(book, Box(tmp_path, tool("quit", quit_), tool("work", Log().work)), ear)
+        ended = await runs.run_batch(asked(book, "quit", *works(("other", 9))))
+        assert [one.outcome for one in ended] == ["cancelled", "cancelled"]
+
+    ear = Ear()
+    run(main())
+    assert not book.pending
+    assert len(ear.of(CallEnded)) == 2
+
+
+def test_a_tool_that_cancels_itself_was_cancelled(tmp_path: Path) -> None:
+    async def itself(arguments: Any, context: Context) -> str:
+        raise asyncio.CancelledError
+
+    book = Memory()
+    [ended] = run(scheduler(book, Box(tmp_path, tool("itself", itself))).run_batch(asked(book, "itself")))
+    assert ended.outcome == "cancelled"
+
+
+# --------------------------------------------------------------------------------------- batches, and calls within calls
+
+
+def test_a_batch_that_comes_while_another_runs_runs_after_it(tmp_path: Path) -> None:
+    book, log = Memory(), Log()
+    calls = asked(book, *works(("a", 5), ("b", 1), ("c", 1), ("d", 1)))
+
+    async def main() -> None:
+        runs = scheduler(book, Box(tmp_path, tool("work", log.work)))
+        both = await asyncio.gather(runs.run_batch(calls[:2]), runs.run_batch(calls[2:3]), runs.run_batch(calls[3:]))
+        assert [[one.outcome for one in batch] for batch in both] == [["complete"] * 2, ["complete"], ["complete"]]
+
+    run(main())
+    assert log.index("c begins") > log.index("a ends")
+    assert log.index("d begins") > log.index("c ends")
+
+
+def test_a_call_is_never_started_twice(book: Book, tmp_path: Path) -> None:
+    log = Log()
+
+    async def main() -> None:
+        runs = scheduler(book, Box(tmp_path, tool("work", log.work)))
+        calls = asked(book, *works(("a", 1), ("b", 1)))
+        with pytest.raises(InputError, match="handed in before"):
+            await runs.run_batch([calls[0], calls[0]])
+        await runs.run_batch(calls)
+        for again in (runs.run_batch(calls[:1]), runs.run_one(calls[1]), scheduler(book, Box(tmp_path)).run_batch(calls)):
+            with pytest.raises(InputError):
+                await again
+        with pytest.raises(InputError, match="by the provider"):
+            await runs.run_batch([ToolCall("search", kind="hosted", id="hist_tool_x")])
+        with pytest.raises(InputError, match="does not wait"):
+            await runs.run_batch([ToolCall("work", id="hist_tool_y")])
+
+    run(main())
+    assert log == ["a begins", "b begins", "a ends", "b ends"]
+
+
+def test_a_single_call_is_outside_of_queue_and_limit(tmp_path: Path) -> None:
+    book, log = Memory(), Log()
+    calls = asked(book, *works(("a", 50), ("b", 1)))
+
+    async def main() -> None:
+        runs = scheduler(book, Box(tmp_path, tool("work", log.work)), parallel=1)
+        batch = asyncio.create_task(runs.run_batch(calls[:1]))
+        await asyncio.sleep(1)
+        assert (await runs.run_one(calls[1])).outcome == "complete"
+        assert asyncio.get_running_loop().time() == 1002
+        await batch
+
+    run(main())
+
+
+@pytest.mark.parametrize("path", ["same.txt", "other.txt", "third.txt"])
+def test_a_tool_may_have_a_call_run_that_writes_its_own_file(tmp_path: Path, path: str) -> None:
+    """The second call of the batch wants both files: it waits for the first, and the inner call not for it."""
+    book, log = Memory(), Log()
+    calls = asked(
+        book,
+        ("outer", {"path": "same.txt"}),
+        ("work", {"name": "second", "path": ["same.txt", "other.txt"]}),
+        ("work", {"name": "inner", "path": path}),
+    )
+
+    async def main() -> Any:
+        async def outer(arguments: Any, context: Context) -> str:
+            await asyncio.sleep(1)
+            return (await runs.run_one(calls[2])).text
+
+        box = Box(tmp_path, tool("outer", outer, writes="path"), tool("work", log.work, writes="path"))
+        runs = scheduler(book, box, parallel=1)
+        return await runs.run_batch(calls[:2])
+
+    ended = run(main())
+    assert [one.text for one in ended] == ["inner did it", "second did it"]
+    assert log[0] == "inner begins"
+    assert not book.pending
+
+
+def test_a_file_stays_locked_while_an_inner_call_that_was_given_up_writes_it(tmp_path: Path) -> None:
+    book = Memory()
+    calls = asked(book, ("outer", {"path": "a"}), ("inner", {"path": "a"}), ("work", {"name": "next", "path": "a"}))
+
+    async def inner(arguments: Any, context: Context) -> str:
+        for _ in range(20):
+            try:
+                await asyncio.sleep(1)
+            except asyncio.CancelledError:
+                pass
+        finished.append(asyncio.get_running_loop().time())
+        return "written"
+
+    finished: list[float] = []
+
+    async def main() -> Any:
+        async def outer(arguments: Any, context: Context) -> str:
+            return (await runs.run_one(calls[1])).text
+
+        tools = [tool("outer", outer, writes="path", timeout=3), tool("inner", inner, writes="path")]
+        runs = scheduler(book, Box(tmp_path, *tools, tool("work", log.work, writes="path", timeout=100)))
+        return await runs.run_batch([calls[0], calls[2]])
+
+    log = Log()
+    ended = run(main())
+    assert [one.outcome for one in ended] == ["timed-out", "complete"]
+    assert finished == [1020]
+    assert not book.pending
+
+
+def test_a_tool_can_not_wait_for_a_batch_of_its_own_scheduler(tmp_path: Path) -> None:
+    book = Memory()
+    calls = asked(book, "outer", *works(("inner", 1)))
+
+    async def main() -> Any:
+        async def outer(arguments: Any, context: Context) -> str:
+            await runs.run_batch(calls[1:])
+            return "never"
+
+        runs = scheduler(book, Box(tmp_path, tool("outer", outer), tool("work", Log().work)))
+        ended = await runs.run_batch(calls[:1])
+        # Afterwards it can be run, as it was not taken.
+        return [*ended, *await runs.run_batch(calls[1:])]
+
+    ended = run(main())
+    assert [one.outcome for one in ended] == ["error", "complete"]
+    assert "run_one" in ended[0].text
+
+
+def test_another_scheduler_may_run_batches_within_a_call(tmp_path: Path) -> None:
+    book, below = Memory(), Memory()
+
+    async def main() -> Any:
+        async def task(arguments: Any, context: Context) -> str:
+            inner = scheduler(below, Box(tmp_path, tool("work", Log().work)))
+            ended = await inner.run_batch(asked(below, *works(("a", 1), ("b", 2))))
+            return ", ".join(one.text for one in ended)
+
+        return await scheduler(book, Box(tmp_path, tool("task", task)), parallel=1).run_batch(asked(book, "task"))
+
+    assert run(main())[0].text == "a did it, b did it"
+
+
+def test_cancelling_goes_down_to_the_calls_within(tmp_path: Path) -> None:
+    book, below = Memory(), Memory()
+
+    async def main() -> Any:
+        async def task(arguments: Any, context: Context) -> str:
+            inner = scheduler(below, Box(tmp_path, tool("work", Log().work)))
+            return str(await inner.run_batch(asked(below, *works(("a", 100)))))
+
+        runs = scheduler(book, Box(tmp_path, tool("task", task)))
+        batch = asyncio.create_task(runs.run_batch(asked(book, "task")))
+        await asyncio.sleep(1)
+        runs.cancel()
+        await batch
+        await asyncio.sleep(1)
+
+    run(main())
+    assert states(book) == states(below) == ["cancelled"]
+
+
+# ------------------------------------------------------------------------------------------------------------ progress
+
+
+def test_progress_is_the_newest_line_now_and_then(tmp_path: Path) -> None:
+    book, ear = Memory(), Ear()
+
+    async def talks(arguments: Any, context: Context) -> str:
+        context.progress("first\n")
+        await asyncio.sleep(0)
+        for number in range(1000):
+            context.progress(f"line {number}\n\n")
+        context.progress("   ")
+        await asyncio.sleep(5)
+        context.progress("x" * 5000)
+        await asyncio.sleep(5)
+        for _ in range(200):
+            context.progress(str(object()))
+            await asyncio.sleep(0.01)
+        return "done"
+
+    run(scheduler(book, Box(tmp_path, tool("talks", talks)), ear).run_batch(asked(book, "talks")))
+    lines = [event.text for event in ear.of(CallProgress)]
+    assert lines[:2] == ["first", "line 999"]
+    assert len(lines[2]) == 200
+    assert 10 < len(lines) < 30
+    assert isinstance(ear[-1], CallEnded)
+
+
+def test_nothing_is_heard_of_a_call_after_its_end(tmp_path: Path) -> None:
+    book, ear = Memory(), Ear()
+
+    async def talks(arguments: Any, context: Context) -> str:
+        for _ in range(100):
+            context.progress("still here")
+            try:
+                await asyncio.sleep(0.5)
+            except asyncio.CancelledError:
+                pass
+        return "late"
+
+    async def main() -> None:
+        runs = scheduler(book, Box(tmp_path, tool("talks", talks, timeout=3)), ear)
+        await runs.run_batch(asked(book, "talks"))
+        await asyncio.sleep(100)
+
+    run(main())
+    last = max(place for place, event in enumerate(ear) if isinstance(event, CallProgress))
+    assert isinstance(ear[last + 1], CallEnded)
+    assert isinstance(ear[-1], Late)
+
+
+# ------------------------------------------------------------------------------------------- when something else fails
+
+
+def test_a_listener_that_fails_stops_nothing(book: Book, tmp_path: Path) -> None:
+    def bad(event: Any) -> None:
+        raise ValueError("no screen")
+
+    async def main() -> None:
+        with never_raises() as heard:
+            from segue.runtime.scheduler import Scheduler
+
+            runs = Scheduler(book, Box(tmp_path, tool("work", Log().work)), emit=bad)
+            ended = await runs.run_batch(asked(book, *works(("a", 1), ("b", 1))))
+        assert [one.outcome for one in ended] == ["complete"] * 2
+        assert len(heard) == 6
+
+    run(main())
+    valid(book)
+
+
+@pytest.mark.parametrize("fails_at", [1, 2, 3])
+def test_a_store_that_fails_ends_the_batch_and_nothing_is_half_said(
+    stored: StoredConversation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: int
+) -> None:
+    ear, log, appended = Ear(), Log(), []
+    calls = asked(stored, *works(("a", 1), ("b", 2), ("c", 3), ("d", 4)))
+    append = stored._store.append
+
+    def failing(conversation: str, seq: int, events: Any) -> int:
+        appended.append(seq)
+        if len(appended) == fails_at:
+            raise StoreError("no room", cause="full")
+        return append(conversation, seq, events)
+
+    monkeypatch.setattr(stored._store, "append", failing)
+
+    async def main() -> None:
+        runs = scheduler(stored, Box(tmp_path, tool("work", log.work)), ear)
+        with pytest.raises(StoreError, match="no room"):
+            await runs.run_batch(calls)
+        await asyncio.sleep(100)
+        with pytest.raises(InputError, match="before"):
+            await runs.run_batch(calls[fails_at:])
+        # What nobody knows the end of is told so; the next batch runs.
+        stored.add_user("go on")
+        stored.render("anthropic")
+        stored.sent()
+        await runs.run_batch(asked(stored, *works(("e", 1))))
+
+    run(main())
+    done = fails_at - 1
+    assert states(stored) == ["complete"] * done + ["interrupted"] * (4 - done) + ["complete"]
+    assert len(ear.of(CallEnded)) == done + 1
+    assert [line for line in log if "ends" in line] == [f"{name} ends" for name in "abcd"[:fails_at]] + ["e ends"]
+    valid(stored)
+    valid(StoredConversation(stored._store, stored.id))
+
+
+def test_a_result_that_the_book_refuses_is_an_error_result(book: Book, tmp_path: Path, monkeypatch: Any) -> None:
+    know = book.know
+
+    def picky(call: Any, content: Any = None, **more: Any) -> None:
+        if content == "unspeakable":
+            raise InputError("not that")
+        know(call, content, **more)
+
+    monkeypatch.setattr(book, "know", picky)
+    box = Box(tmp_path, tool("give", lambda a, c: "unspeakable"))
+    [ended] = run(scheduler(book, box).run_batch(asked(book, "give")))
+    assert ended.outcome == "error"
+    assert ended.text == told(book)[0][1] == "the result can't be written down: InputError: not that"
+
+
+def test_calls_of_a_process_that_is_gone_are_not_started(stored: StoredConversation, tmp_path: Path) -> None:
+    log = Log()
+    calls = asked(stored, *works(("a", 1)))
+    stored.close()
+    second = StoredConversation(stored._store, stored.id)
+    with pytest.raises(InputError, match="another process"):
+        run(scheduler(second, Box(tmp_path, tool("work", log.work))).run_batch(calls))
+    assert log == []
+
+
+def test_a_conversation_that_was_taken_over_starts_nothing_more(stored: StoredConversation, tmp_path: Path) -> None:
+    log = Log()
+    calls = asked(stored, *works(("a", 5), ("b", 5)))
+
+    async def main() -> None:
+        runs = scheduler(stored, Box(tmp_path, tool("work", log.work)), parallel=1)
+        batch = asyncio.create_task(runs.run_batch(calls))
+        await asyncio.sleep(1)
+        stored._store.release(stored.id, "the first")
+        with StoredConversation(stored._store, stored.id, owner="the second") as second:
+            second.add_user("mine")
+            with pytest.raises(StoreError):
+                await batch
+
+    run(main())
+    assert log == ["a begins", "a ends"]
+    stored.reload()
+    assert states(stored) == ["interrupted", "interrupted"]
+
+
+def test_a_closed_scheduler_takes_nothing_and_writes_nothing(book: Book, tmp_path: Path) -> None:
+    async def stubborn(arguments: Any, context: Context) -> str:
+        for _ in range(30):
+            try:
+                await asyncio.sleep(1)
+            except asyncio.CancelledError:
+                pass
+        return "too late"
+
+    async def main() -> None:
+        runs = scheduler(book, Box(tmp_path, tool("stubborn", stubborn)), ear)
+        batch = asyncio.create_task(runs.run_batch(asked(book, "stubborn")))
+        await asyncio.sleep(1.5)
+        await runs.close()
+        assert (await batch)[0].outcome == "cancelled"
+        with pytest.raises(InputError, match="closed"):
+            await runs.run_batch([])
+        await asyncio.sleep(100)
+
+    ear = Ear()
+    run(main())
+    assert ear.of(Late) == []
+    assert next(iter(book.chat.history.ledger.values())).evidence == []
+
+
+def test_calls_that_bear_the_same_raw_id_have_their_own_results(book: Book, tmp_path: Path) -> None:
+    same = [ToolCall("work", {"name": n, "seconds": s}, origin=Origin("kimi", raw_id="x")) for n, s in (("a", 9), ("b", 1))]
+    run(scheduler(book, Box(tmp_path, tool("work", Log().work))).run_batch(asked(book, *same)))
+    assert [text for _, text in told(book)] == ["a did it", "b did it"]
+    for entry in book.chat.history.ledger.values():
+        assert entry.completion is not None
+        assert entry.completion.content == (Text(f"{entry.call.arguments['name']} did it"),)
