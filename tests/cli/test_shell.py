@@ -72,6 +72,7 @@ def test_help_and_version_load_neither_rich_nor_the_engine(arguments):
 
 CHUNK = b'data: {"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}]}\n\n'
 STARTS = {
+    "run": (0, "-q --no-tools --no-store Hi", b""),
     "demo": (0, "--json", b""),
     "convert": (0, "--to anthropic --json", GOOD),
     "check": (0, "--api openai-chat", GOOD),
@@ -85,6 +86,10 @@ STARTS = {
     "compress": (0, "{id} --strategy dense --budget 90000 --json", b""),
     "diag": (0, "{id}", b""),
     "formats": (0, "", b""),
+    "models": (0, "", b""),
+    "trust": (2, "missing.toml", b""),
+    "doctor": (0, "--json", b""),
+    "completion": (0, "bash", b""),
 }
 
 

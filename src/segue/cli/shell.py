@@ -27,6 +27,7 @@ OK, FAILED, BAD_INPUT, RETRY, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 75, 130, 141
 
 # Command → the module in this package that holds it as `command`, in the order of `segue --help`.
 COMMANDS: Mapping[str, str] = {
+    "run": "run",
     "demo": "demo",
     "convert": "convert",
     "check": "check",
@@ -40,6 +41,10 @@ COMMANDS: Mapping[str, str] = {
     "compress": "compress",
     "diag": "diag",
     "formats": "formats",
+    "models": "models",
+    "trust": "trust",
+    "doctor": "doctor",
+    "completion": "completion",
 }
 
 
@@ -126,7 +131,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _explain(error: Exception) -> int:
     """Says what went wrong, and whose fault it was."""
-    from segue.errors import InputError, RemoteProtocolError, StoreError
+    from segue.errors import InputError, RemoteProtocolError, StoreError, UpstreamError
 
     if os.environ.get("SEGUE_DEBUG"):
         import traceback
@@ -139,7 +144,7 @@ def _explain(error: Exception) -> int:
             return BAD_INPUT
         case RemoteProtocolError():
             say(str(error))
-        case StoreError():
+        case StoreError() | UpstreamError():
             say(str(error))
             return RETRY if error.retryable else FAILED
         case MemoryError():
