@@ -98,7 +98,9 @@ def _responses(body: Body) -> Iterator[Part]:
                 yield Part("result", "tool", at, text.removeprefix("[error] "), item["call_id"], error=error)
             case "reasoning":
                 yield Part("thinking", "assistant", at, _joined(item.get("summary")))
-            case _ if item["role"] not in ("system", "developer"):
+            case _ if item["role"] in ("system", "developer"):
+                pass
+            case _:
                 yield Part("text", item["role"], at, _joined(item["content"]))
 
 
@@ -110,7 +112,7 @@ def _anthropic(body: Body) -> Iterator[Part]:
                 case "tool_use":
                     yield Part("call", role, at, block["input"], block["id"], block["name"])
                 case "tool_result":
-                    said, error = _joined(block.get("content")), block.get("is_error", False)
+                    said, error = _joined(block.get("content")), block.get("is_error") is True
                     yield Part("result", role, at, said, block["tool_use_id"], error=error)
                 case "thinking" | "redacted_thinking":
                     yield Part("thinking", role, at, block.get("thinking", ""))

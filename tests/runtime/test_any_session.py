@@ -141,7 +141,7 @@ async def played(play: Play, folder: Path) -> None:
         assert faults == []
 
 
-@settings(examples(0.75), suppress_health_check=[HealthCheck.too_slow])
+@settings(examples(0.5), suppress_health_check=[HealthCheck.too_slow])
 @given(plays())
 def test_whatever_happens_in_a_session(play: Play) -> None:
     with tempfile.TemporaryDirectory() as folder:

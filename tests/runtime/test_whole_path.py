@@ -86,6 +86,22 @@ def test_the_same_script_writes_the_same_history_at_every_provider(tmp_path: Pat
         assert played == (history, outcomes, ends), api
 
 
+@for_each("api", [api for api in APIS if api != "gemini"])
+def test_a_call_that_was_cut_off_has_its_outcome_and_the_model_hears_of_it(api: str, tmp_path: Path) -> None:
+    """The limit of tokens came in the middle of a call: nothing runs, and the exchange is not over with half a call."""
+    script = 'say    I write.\ncall   echo {"words": "a long te\nend    length\n---\nsay    Shorter, then.'
+
+    async def play() -> None:
+        async with staged({api: script}, tmp_path, book=Shelf()) as stage:
+            ended = await stage.session.ask("Go.")
+            assert ended.text == "Shorter, then."
+            [line] = [line for line in told(stage.session.book.messages) if line[0] == "tool"]
+            assert line[1] == "error"
+            assert stage.refused == []
+
+    asyncio.run(play())
+
+
 # ------------------------------------------------------------------------------------------------ switching, every turn
 
 CALLS = """
