@@ -128,7 +128,7 @@ class Stand:
             chat = StoredConversation(store, found, owner="a reader")
             assert lacking(chat.messages) == []
             assert chat.pending == []
-            # Only a task has a title. Which call ends first is the tools' affair: it is said at once, or known and said later.
+            # Only a task has a title. Which call ends first is the tools' affair: it is said at once, or known first.
             kinds = [kind_of(record.event) for record in store.events(found)]
             events = [kind for kind in kinds if kind not in ("titled", "known", "completed", "published")]
             asked = []
@@ -136,7 +136,7 @@ class Stand:
                 assert request.body is not None
                 assert bodies.wrong(APIS[self.name], request.body) == []
                 assert request.status not in (400, 404, 413, 422), request.refused
-                asked.append([message for message in request.body["messages"] if message["role"] != "system"])
+                asked.append([part._replace(id=None) for part in bodies.parts(APIS[self.name], request.body)])
             return Kept(told(chat.messages, thinking=True), events, asked)
 
 
