@@ -129,6 +129,9 @@ async def _asked(stage: Stage, trap: Trap, words: str = "Go.") -> Ended | None:
         return await trap.asking
     except asyncio.CancelledError:
         return None
+    finally:
+        # There may have been fewer events this time.
+        trap.place = None
 
 
 def _judge_the_end(stage: Stage, trap: Trap, ended: Ended | None, where: str) -> None:
