@@ -66,8 +66,9 @@ def _understood(data: bytes, source: str | None) -> tuple[Keep, dict[str, Any]]:
     if not isinstance(log, Recorded):
         if log.get("kind") != KIND:
             return partial(_keep_chat, Conversation.load(data), None), {"kind": "segue"}
-        events = load_events(log)
-        return lambda store, title: keep_events(store, events, title=title), {"kind": "segue"}
+        found = load_events(log)
+        kept = partial(keep_events, events=found.events, at=found.at, created=found.created)
+        return lambda store, title: kept(store, title=title), {"kind": "segue"}
     try:
         chat = Conversation.from_body(log.body, source=log.source)
     except InputError as error:

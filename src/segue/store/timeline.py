@@ -120,7 +120,11 @@ def _play(event: Event, chat: Conversation) -> None:
             history.mark_sent()
         case Recalled():
             history.turns = max(history.turns, event.turns)
-            history.restore(event.ledger)
+            if event.ledger:
+                history.restore(event.ledger)
+            for pin in event.pins:
+                if (message := pin.found(history.messages)) is not None:
+                    history.pin(message)
             if event.tokens is not None:
                 chat.estimate = msgspec.convert(event.tokens, learnt(Estimate))
         case Compressed():
