@@ -1,4 +1,4 @@
-"""Pins of a kept conversation: whoever reads it again finds the same message held, whatever was compressed or undone."""
+"""Pins of a kept conversation: whoever reads it finds the same message held, whatever was compressed or undone."""
 
 from __future__ import annotations
 

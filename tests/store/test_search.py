@@ -124,6 +124,21 @@ def test_a_hit_shows_where_and_marks_the_words(store: SqlStore) -> None:
     assert len(text) < 200
 
 
+@pytest.mark.parametrize("text", ["QUJD" * 30_000, "x " * 300 + "QUJD" * 30_000, "東" * 9_000 + " QUJD"])
+def test_what_is_found_is_shown_by_its_beginning_however_long_it_is(store: SqlStore, text: str) -> None:
+    store.append(store.create(), 0, [human(text)])
+    [hit] = store.search("qujd")
+    assert len(hit.shown.text) < 300
+    [(start, end)] = hit.shown.marks
+    assert hit.shown.text[start:end].startswith("QUJD")
+
+
+def test_more_are_found_than_a_statement_has_places_for(store: SqlStore) -> None:
+    conversation = store.create()
+    store.append(conversation, 0, [human("common")] * 33_000)
+    assert len(store.search("common", 40_000)) == 33_000
+
+
 def test_the_last_written_is_found_first_and_no_more_than_asked(store: SqlStore) -> None:
     one, two = store.create(), store.create()
     store.append(one, 0, [human("pear 1")])

@@ -45,19 +45,21 @@ def command(file: str, *, source: str | None, title: str | None, as_json: bool) 
     with stored.opened(make=True) as store:
         id = keep(store, title)
         found["messages"] = store.get(id).messages
-    if as_json:
-        import msgspec
-
-        streams.write(msgspec.json.encode({"id": id, **found}), b"\n")
-        return
-    if left_out := found.get("left_out"):
+    if not as_json and (left_out := found.get("left_out")):
         streams.say(f"left out: {', '.join(f'{count:,} {what}' for what, count in left_out.items())}")
-    streams.write(f"{id}\n")
+    with streams.done("kept", id):
+        if as_json:
+            import msgspec
+
+            streams.write(msgspec.json.encode({"id": id, **found}), b"\n")
+        else:
+            streams.write(f"{id}\n")
 
 
 def _understood(data: bytes, source: str | None) -> tuple[Keep, dict[str, Any]]:
     """What keeps the conversation, and what else is known: its kind, and what was left out."""
     from segue.cli.logs import Recorded, read_log, with_line
+    from segue.cli.logs.times import times_of
     from segue.conversation import Conversation
     from segue.errors import InputError
     from segue.store.portable import KIND, keep_events, load_events
@@ -65,7 +67,7 @@ def _understood(data: bytes, source: str | None) -> tuple[Keep, dict[str, Any]]:
     log = read_log(data, source)
     if not isinstance(log, Recorded):
         if log.get("kind") != KIND:
-            return partial(_keep_chat, Conversation.load(data), None), {"kind": "segue"}
+            return partial(_keep_chat, Conversation.load(data), None, []), {"kind": "segue"}
         found = load_events(log)
         kept = partial(keep_events, events=found.events, at=found.at, created=found.created)
         return lambda store, title: kept(store, title=title), {"kind": "segue"}
@@ -80,15 +82,19 @@ def _understood(data: bytes, source: str | None) -> tuple[Keep, dict[str, Any]]:
     asked = (native.api, model) if native is not None and model is not None else None
     left_out = {what: count for what, count in log.left_out.items() if count}
     found = {"kind": log.kind, "left_out": left_out}
-    return lambda store, title: _keep_chat(chat, asked, store, title or log.title), found
+    at = times_of(chat.messages, log)
+    return lambda store, title: _keep_chat(chat, asked, at, store, title or log.title), found
 
 
-def _keep_chat(chat: Conversation, asked: tuple[str, str] | None, store: HistoryStore, title: str | None) -> str:
-    """Keeps it; calls that wait are left waiting."""
+def _keep_chat(
+    chat: Conversation, asked: tuple[str, str] | None, at: list[int | None], store: HistoryStore, title: str | None
+) -> str:
+    """Keeps it; calls that wait are left waiting. What names the model is as old as the last message."""
     from segue.store.conversation import StoredConversation
     from segue.store.events import Switched
 
-    with StoredConversation.create(store, chat, title=title) as made:
+    with StoredConversation.create(store, chat, title=title, at=at) as made:
         if asked is not None:
-            store.append(made.id, store.get(made.id).seq, [Switched(*asked)])
+            summary = store.get(made.id)
+            store.append(made.id, summary.seq, [Switched(*asked)], at=[summary.updated])
         return made.id

@@ -11,17 +11,20 @@ import click
 from click.shell_completion import CompletionItem
 
 __all__ = [
+    "COUNT",
     "FORMAT",
     "FormatName",
     "Subcommands",
     "command",
     "file_argument",
     "id_argument",
+    "limit_option",
     "model_option",
     "profile_option",
     "tool_format_option",
 ]
 
+COUNT = click.IntRange(1, 1_000_000_000)
 file_argument = click.argument("file", default="-", metavar="[FILE]")
 id_argument = click.argument("id", metavar="ID")
 model_option = click.option("--model", metavar="M", help="The model; rules follow its version.")
@@ -35,6 +38,12 @@ profile_option = click.option(
 tool_format_option = click.option(
     "--tool-format", metavar="F", help="How tools are written, against the model's habit; auto is by the model."
 )
+
+
+def limit_option(default: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.option(
+        "--limit", metavar="N", type=COUNT, default=default, show_default=True, help="How many at most."
+    )
 
 
 def command(

@@ -17,6 +17,7 @@ from segue.store.events import (
     Event,
     Forked,
     Opened,
+    Recalled,
     Rewound,
     Said,
     Sent,
@@ -26,6 +27,7 @@ from segue.store.events import (
     Unknown,
     kind_of,
 )
+from segue.view.calls import Calls
 from segue.view.words import (
     SPEAKERS,
     STATES,
@@ -55,11 +57,16 @@ def is_message(event: Event) -> bool:
     return isinstance(event, Said | Completed | Cancelled)
 
 
-def lines_of(record: Record, *, full: bool = False) -> Iterator[Line]:
-    """The lines of an event; long results by their beginning unless they are wanted in `full`."""
+def lines_of(record: Record, calls: Calls | None = None, *, full: bool = False) -> Iterator[Line]:
+    """The lines of an event; long results by their beginning unless they are wanted in `full`.
+
+    `calls` knows what was shown before it.
+    """
     match record.event:
         case Said(message) | Completed(message) | Cancelled(message):
-            for line in _message(message, full=full):
+            calls = calls if calls is not None else Calls()
+            calls.meet(message)
+            for line in _message(message, calls, full=full):
                 yield Line(line.style, without_controls(line.text))
         case event:
             yield Line("dim", without_controls(f"· {event_words(event)}"))
@@ -73,6 +80,8 @@ def event_words(event: Event) -> str:
             return f"given: {text:,} characters of system text, {len(event.tools)} tools"
         case Sent():
             return f"sent to {_target(event.target, event.model)}" if event.target else "sent"
+        case Recalled(pins=pins) if pins:
+            return f"pinned: message {', '.join(str(pin.place + 1) for pin in pins)}"
         case Broke():
             return f"a reply broke off ({event.reply.finish}): {shortened(event.reply.text, 80) or 'nothing said'}"
         case Compressed():
@@ -99,14 +108,14 @@ def _target(target: str, model: str | None) -> str:
     return f"{target} ({model})" if model else target
 
 
-def _message(message: Message, *, full: bool) -> Iterator[Line]:
+def _message(message: Message, calls: Calls, *, full: bool) -> Iterator[Line]:
     if message.speaker != "tool":
         yield Line("head", SPEAKERS[message.speaker])
     for block in message.blocks:
-        yield from _block(block, full=full)
+        yield from _block(block, calls, full=full)
 
 
-def _block(block: Block, *, full: bool) -> Iterator[Line]:
+def _block(block: Block, calls: Calls, *, full: bool) -> Iterator[Line]:
     match block:
         case Text():
             yield from (Line("text", line) for line in block.text.splitlines())
@@ -115,9 +124,9 @@ def _block(block: Block, *, full: bool) -> Iterator[Line]:
             yield from (Line("dim", f"  {line}") for line in told if line)
         case ToolCall():
             text = argument_text(block)
-            yield Line("call", f"→ {block.name} {text if full else shortened(text, _WIDE)}")
+            yield Line("call", f"→ {block.name}{calls.of_call(block)} {text if full else shortened(text, _WIDE)}")
         case ToolResponse():
-            yield from _result(block, full=full)
+            yield from _result(block, calls.of_result(block), full=full)
         case Media():
             yield Line("dim", f"[{media_words(block)}]")
         case Code():
@@ -129,12 +138,12 @@ def _block(block: Block, *, full: bool) -> Iterator[Line]:
             assert_never(block)
 
 
-def _result(block: ToolResponse, *, full: bool) -> Iterator[Line]:
+def _result(block: ToolResponse, whose: str, *, full: bool) -> Iterator[Line]:
     state = STATES[state_of(block)]
     style: Style = "bad" if state else "result"
     lines = result_text(block).splitlines() or [""]
     shown = lines if full else lines[:_RESULT_LINES]
-    name = f"← {block.name or 'result'}{f' ({state})' if state else ''}"
+    name = f"← {block.name or 'result'}{whose}{f' ({state})' if state else ''}"
     if len(lines) == 1:
         yield Line(style, f"{name} {lines[0] if full else shortened(lines[0], _WIDE)}".rstrip())
         return
