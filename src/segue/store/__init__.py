@@ -52,14 +52,14 @@ def file_of(where: str | Path) -> Path | None:
 
 def shown(where: str | Path) -> str:
     """Where that is, for people to read: without user and password."""
-    from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+    from urllib.parse import parse_qsl, urlencode, urlsplit
 
     if (file := file_of(where)) is not None:
         return str(file)
     parts = urlsplit(str(where))
     kept = [(name, value) for name, value in parse_qsl(parts.query) if name in _LEADS]
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, host, parts.path, urlencode(kept, safe="/:,"), ""))
+    query = f"?{urlencode(kept, safe='/:,')}" if kept else ""
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}{query}"
 
 
 def default(configured: str | None = None) -> HistoryStore:

@@ -57,7 +57,10 @@ def load_events(envelope: dict[str, Any]) -> Carried:
     events: list[Event] = []
     times: list[int | None] = []
     for number, event in enumerate(cast("list[object]", stored)):
-        told = cast("dict[str, Any]", event).pop("at", None) if isinstance(event, dict) else None
+        told: object = None
+        if isinstance(event, dict):
+            event = dict(cast("dict[str, Any]", event))
+            told = event.pop("at", None)
         times.append(parse_iso(told))
         if told is not None and times[-1] is None:
             raise InputError(f"a time in ISO 8601 was expected, not {told!r}", path=f"events[{number}].at")

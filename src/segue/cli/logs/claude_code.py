@@ -200,8 +200,7 @@ def _opening(told: list[Line], own: list[Line]) -> str | None:
     first = next((line for line in told if line.value.get("type") == "user"), None)
     if first is None or _users_words(first):
         return None
-    words = next(filter(None, map(_users_words, own)), "")
-    return title_of(words) or None
+    return next((title_of(words) for line in own if (words := _users_words(line))), None)
 
 
 def _users_words(line: Line) -> str:

@@ -146,7 +146,6 @@ def recorded(lines: list[Line]) -> Recorded:
     if rollout.instructions:
         body["instructions"] = rollout.instructions
     body["input"] = [item for _, item in rollout.items]
-    lines = [number for number, _ in rollout.items]
-    return Recorded(
-        "codex", body, API, rollout.title, lines, rollout.counted, [rollout.times.get(number) for number in lines]
-    )
+    numbers = [number for number, _ in rollout.items]
+    times = [rollout.times.get(number) for number in numbers]
+    return Recorded("codex", body, API, rollout.title, numbers, rollout.counted, times)
