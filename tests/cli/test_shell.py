@@ -99,6 +99,13 @@ def test_a_new_process_does_what_one_with_everything_loaded_does(command, tmp_pa
     assert ended == run(command, *arguments, stdin=given, SEGUE_STORE=str(kept.path))
 
 
+def test_what_is_no_number_is_said_in_words():
+    for arguments in (["log", "--limit", "abc"], ["compress", "x", "--budget", "1.5"]):
+        code, _, err = call(*arguments)
+        assert code == 2
+        assert f"'{arguments[-1]}' is not a whole number (see segue " in err
+
+
 def test_an_unknown_command_lists_the_known_ones():
     ended = run("conver")
     assert is_one_line(ended)

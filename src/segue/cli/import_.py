@@ -47,6 +47,8 @@ def command(file: str, *, source: str | None, title: str | None, as_json: bool) 
         found["messages"] = store.get(id).messages
     if not as_json and (left_out := found.get("left_out")):
         streams.say(f"left out: {', '.join(f'{count:,} {what}' for what, count in left_out.items())}")
+    if not as_json and (secrets := found.get("secrets")):
+        streams.say(f"not kept, since it may open a door: {', '.join(secrets)}; give it again to go on")
     with streams.done("kept", id):
         if as_json:
             import msgspec
@@ -63,13 +65,16 @@ def _understood(data: bytes, source: str | None) -> tuple[Keep, dict[str, Any]]:
     from segue.conversation import Conversation
     from segue.errors import InputError
     from segue.store.portable import KIND, keep_events, load_events
+    from segue.store.secrets import withheld
 
     log = read_log(data, source)
     if not isinstance(log, Recorded):
         if log.get("kind") != KIND:
-            return partial(_keep_chat, Conversation.load(data), None, []), {"kind": "segue"}
-        found = load_events(log)
-        kept = partial(keep_events, events=found.events, at=found.at, created=found.created)
+            chat = Conversation.load(data)
+            found = {"kind": "segue", "secrets": withheld(chat.request, chat.messages)}
+            return partial(_keep_chat, chat, None, []), found
+        carried = load_events(log)
+        kept = partial(keep_events, events=carried.events, at=carried.at, created=carried.created)
         return lambda store, title: kept(store, title=title), {"kind": "segue"}
     try:
         chat = Conversation.from_body(log.body, source=log.source)
@@ -81,7 +86,7 @@ def _understood(data: bytes, source: str | None) -> tuple[Keep, dict[str, Any]]:
         chat.options = chat.options
     asked = (native.api, model) if native is not None and model is not None else None
     left_out = {what: count for what, count in log.left_out.items() if count}
-    found = {"kind": log.kind, "left_out": left_out}
+    found = {"kind": log.kind, "left_out": left_out, "secrets": withheld(chat.request, chat.messages)}
     at = times_of(chat.messages, log)
     return lambda store, title: _keep_chat(chat, asked, at, store, title or log.title), found
 

@@ -37,7 +37,7 @@ def command() -> None:
 
     \b
       segue log
-      segue log show 01kx --last 5
+      segue log show 1nfm --last 5
       segue log search readme port
     """
 
@@ -174,7 +174,8 @@ def search_command(words: tuple[str, ...], *, limit: int, as_json: bool) -> None
 
         from segue.store.base import iso
 
-        _write_json([{**msgspec.to_builtins(hit), "at": iso(hit.at)} for hit in hits])
+        told = [{**msgspec.to_builtins(hit), "at": iso(hit.at)} for hit in hits]
+        _write_json([{"id": hit.pop("conversation"), **hit} for hit in told])
         return
     if not hits:
         streams.say("nothing found")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Generator, Mapping, Sequence
@@ -22,6 +23,7 @@ from segue.cli.streams import forsake_stdout, one_line, reason, say
 
 __all__ = ["COMMANDS", "main", "root", "run"]
 
+_NUMBER = re.compile("is not a valid integer(?: range)?$")
 _ENDING = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None]
 OK, FAILED, BAD_INPUT, RETRY, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 75, 130, 141
 
@@ -177,6 +179,6 @@ def _explain(error: Exception) -> int:
 
 
 def _sentence(message: str) -> str:
-    """click's sentence in this program's form: no capital, no full stop."""
-    message = one_line(message).rstrip(".")
+    """click's sentence in this program's form: no capital, no full stop, no name of a type."""
+    message = _NUMBER.sub("is not a whole number", one_line(message).rstrip("."))
     return message[:1].lower() + message[1:]

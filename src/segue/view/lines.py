@@ -32,6 +32,7 @@ from segue.view.words import (
     SPEAKERS,
     STATES,
     argument_text,
+    counted,
     media_words,
     opaque_words,
     result_text,
@@ -77,16 +78,21 @@ def event_words(event: Event) -> str:
     match event:
         case Opened():
             text = sum(len(block.text) for block in event.system)
-            return f"given: {text:,} characters of system text, {len(event.tools)} tools"
+            parts = [f"{counted(text, 'character')} of system text"] if text else []
+            parts += [counted(len(event.tools), "tool")] if event.tools else []
+            return f"given: {', '.join(parts) or 'nothing beside the messages'}"
         case Sent():
-            return f"sent to {_target(event.target, event.model)}" if event.target else "sent"
+            return f"sent to {_target(event.target, event.model)}" if event.target else "sent; to whom is not known"
         case Recalled(pins=pins) if pins:
             return f"pinned: message {', '.join(str(pin.place + 1) for pin in pins)}"
+        case Recalled():
+            calls = f": {counted(len(event.ledger), 'call')}" if event.ledger else ""
+            return f"what was known before this was kept here{calls}"
         case Broke():
             return f"a reply broke off ({event.reply.finish}): {shortened(event.reply.text, 80) or 'nothing said'}"
         case Compressed():
             kept = sum(stop - start for start, stop in event.kept)
-            told = f"{kept:,} messages kept, {len(event.replaced):,} new"
+            told = f"{counted(kept, 'message')} kept, {len(event.replaced):,} new"
             return f"compressed by {event.strategy} to {event.budget} tokens: {told}"
         case Undone():
             return f"event {event.seq} taken back"
