@@ -3,6 +3,7 @@ processes that are told to end."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -149,18 +150,24 @@ def test_an_address_that_is_no_store_is_refused(
 
 
 AS_NOBODY = """
-import importlib, importlib.metadata, os, pkgutil, sys
+import importlib, importlib.metadata, json, os, pkgutil, sys
 sys.path[:] = PATH
 import segue
 for module in pkgutil.walk_packages(segue.__path__, "segue."):
     if module.name != "segue.__main__":
         importlib.import_module(module.name)
+from click.testing import CliRunner
 segue.formats()
 importlib.metadata.version = lambda name: "0"
 if os.geteuid() == 0:
     os.setuid(65534)
 os.chdir("/")
-segue.cli.shell.main()
+told = []
+for arguments in json.loads(sys.argv[1]):
+    with CliRunner().isolation() as (out, err, _):
+        code = segue.cli.shell.run(arguments)
+        told.append((code, out.getvalue().decode(), err.getvalue().decode()))
+print(json.dumps(told))
 """
 
 
@@ -171,11 +178,11 @@ def folder() -> Generator[Path]:
         Path(made).chmod(0o755)
 
 
-def as_nobody(path: Path, *arguments: str) -> tuple[int, str, str]:
+def as_nobody(path: Path, *commands: list[str]) -> list[tuple[int, str, str]]:
     """Root may do everything: another user asks."""
     script = AS_NOBODY.replace("PATH", repr(sys.path))
     ended = subprocess.run(
-        [sys.executable, "-c", script, *arguments],
+        [sys.executable, "-c", script, json.dumps(commands)],
         env=environment(SEGUE_STORE=str(path), HOME="/"),
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -183,14 +190,14 @@ def as_nobody(path: Path, *arguments: str) -> tuple[int, str, str]:
         timeout=60,
         check=False,
     )
-    return ended.returncode, ended.stdout, ended.stderr
+    return json.loads(ended.stdout)
 
 
 def test_a_folder_that_may_not_be_entered_is_named(folder: Path):
     Kept(folder).talk()
     folder.chmod(0o000)
-    for arguments in (["log"], ["log", "show", "x"], ["log", "search", "x"]):
-        code, out, err = as_nobody(folder / "history.db", *arguments)
+    commands = [["log"], ["log", "show", "x"], ["log", "search", "x"], ["log", "path", "--json"]]
+    for code, out, err in as_nobody(folder / "history.db", *commands):
         assert (code, out, err.count("\n")) == (1, "", 1)
         assert str(folder) in err
         assert "permission denied" in err.lower()
@@ -202,17 +209,15 @@ def test_a_store_that_may_only_be_read_is_listed_shown_and_diagnosed(folder: Pat
     id = kept.talk()
     kept.path.chmod(0o444)
     folder.chmod(0o555)
-    for arguments in (
-        *(["log"], ["log", "show", id], ["log", "search", "bread"], ["diag", id], ["export", id, "--format", "json"]),
-        *(["export", id, "--format", "md"], ["compress", id, "--strategy", "dense", "--budget", "9", "--dry-run"]),
-    ):
-        code, out, err = as_nobody(kept.path, *arguments)
-        assert code == (1 if "compress" in arguments else 0), err
-        assert out
-    for arguments in (["log", "delete", id, "--yes"], ["compress", id, "--strategy", "drop-oldest", "--budget", "9"]):
-        code, out, err = as_nobody(kept.path, *arguments)
-        assert (code, out) == (1, "")
-        assert err == f"segue: {kept.path} may only be read: nothing was written\n"
+    compress = ["compress", id, "--strategy", "drop-oldest", "--budget", "9"]
+    reading = [["log"], ["log", "show", id], ["log", "search", "bread"], ["diag", id], [*compress, "--dry-run"]]
+    reading += [["export", id, "--format", form] for form in ("json", "md", "anthropic")]
+    writing = [["log", "delete", id, "--yes"], compress, ["compress", id, "--undo"]]
+    told = as_nobody(kept.path, *reading, *writing)
+    assert all(out for _, out, _ in told[: len(reading)]), told
+    assert {code for code, *_ in told[:4]} == {0}
+    assert told[len(reading) : -1] == [[1, "", f"segue: {kept.path} may only be read: nothing was written\n"]] * 2
+    assert told[-1][0] != 0
     folder.chmod(0o755)
     assert [file.name for file in folder.iterdir()] == ["history.db"]
 

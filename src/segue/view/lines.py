@@ -83,11 +83,8 @@ def event_words(event: Event) -> str:
             return f"given: {', '.join(parts) or 'nothing beside the messages'}"
         case Sent():
             return f"sent to {_target(event.target, event.model)}" if event.target else "sent; to whom is not known"
-        case Recalled(pins=pins) if pins:
-            return f"pinned: message {', '.join(str(pin.place + 1) for pin in pins)}"
         case Recalled():
-            calls = f": {counted(len(event.ledger), 'call')}" if event.ledger else ""
-            return f"what was known before this was kept here{calls}"
+            return _recalled(event)
         case Broke():
             return f"a reply broke off ({event.reply.finish}): {shortened(event.reply.text, 80) or 'nothing said'}"
         case Compressed():
@@ -108,6 +105,13 @@ def event_words(event: Event) -> str:
             return f"{event.kind}: written by a newer segue"
         case _:
             return kind_of(event)
+
+
+def _recalled(event: Recalled) -> str:
+    if event.pins:
+        return f"pinned: message {', '.join(str(pin.place + 1) for pin in event.pins)}"
+    calls = f": {counted(len(event.ledger), 'call')}" if event.ledger else ""
+    return f"what was known before this was kept here{calls}"
 
 
 def _target(target: str, model: str | None) -> str:
