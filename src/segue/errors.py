@@ -198,11 +198,19 @@ class ConflictError(StoreError):
 
 
 class LeaseError(StoreError):
-    """A conversation that is in other hands. `owner` is None where nobody has it (any more); `since` is UTC, ISO."""
+    """A conversation that is in other hands, `until` then unless they keep it for longer.
 
-    def __init__(self, conversation: str, owner: str | None, since: str | None = None) -> None:
-        held = f"is held by {owner!r} since {since}" if owner is not None else "is no longer held by anybody"
+    `owner` is None where nobody has it (any more); `since` and `until` are UTC, ISO.
+    """
+
+    def __init__(
+        self, conversation: str, owner: str | None, since: str | None = None, until: str | None = None
+    ) -> None:
+        held = "is no longer held by anybody"
+        if owner is not None:
+            held = f"is held by {owner!r} since {since}; it is free at {until} unless they go on, so try again then"
         super().__init__(f"conversation {conversation!r} {held}", cause="leased", retryable=owner is not None)
         self.conversation = conversation
         self.owner = owner
         self.since = since
+        self.until = until

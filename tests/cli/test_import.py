@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import segue
 from segue.canonical.blocks import Message, Text, Thinking, ToolCall, ToolResponse, text_of
+from segue.store.events import Titled
 from segue.store.timeline import replayed
 from segue.view.words import result_text
 from segue.wire.registry import WIRES
 from tests.cli.bodies import ASKS, GOOD, OPEN, QUESTION, RESULT
 from tests.cli.client_logs import ClaudeCode, Codex, text, use
 from tests.cli.kept import Kept, json_lines
-from tests.cli.process import is_one_line, run
+from tests.cli.process import SEGUE, environment, is_one_line, run
 
 
 def messages_of(kept: Kept, id: str) -> tuple[Message, ...]:
@@ -317,6 +320,167 @@ def test_codex_oldest_logs_have_their_items_bare(kept: Kept):
     assert told(kept, json_lines(lines)) == ["human: Hi", "call c"]
 
 
+# ----------------------------------------------------------------------------------------------------- when and what
+
+
+def times(kept: Kept, id: str) -> list[str]:
+    return [event["at"] for event in kept("log", "show", id, "--all", "--json").json["events"]]
+
+
+def listed(kept: Kept, data: bytes, *arguments: str) -> Any:
+    id = kept("import", *arguments, stdin=data).out.strip()
+    [row] = [row for row in kept("log", "--json").json if row["id"] == id]
+    return row
+
+
+def test_a_session_of_claude_code_is_as_old_as_it_is(kept: Kept):
+    log = ClaudeCode()
+    log.user("Read", timestamp="2025-10-01T08:00:00.000Z")
+    log.reply("msg_1", text("I read."), timestamp="2025-10-01T08:00:05.000Z")
+    log.reply("msg_1", use("toolu_1", file_path="a"), timestamp="2025-10-01T08:00:06.000Z")
+    log.result("toolu_1", "A")
+    log.lines[-1]["timestamp"] = "2025-10-01T10:01:00.000+02:00"
+    log.reply("msg_2", text("Done."), timestamp="2025-10-01T08:02:00.000Z")
+    row = listed(kept, json_lines(log.lines), "--title", "Old")
+    assert (row["created"], row["updated"]) == ("2025-10-01T08:00:00.000Z", "2025-10-01T08:02:00.000Z")
+    assert [at[11:19] for at in times(kept, row["id"])] == [
+        *("08:00:00", "08:00:00", "08:00:00", "08:00:06", "08:01:00", "08:02:00", "08:02:00")
+    ]
+    today = kept.talk()
+    assert [line.split()[0] for line in kept("log").lines[1:]] == [today, row["id"]]
+
+
+def test_a_session_of_codex_is_as_old_as_it_is(kept: Kept):
+    log = Codex()
+    log.user("List")
+    log.call("call_1", "a.txt")
+    log.answer("One file.")
+    log.answer("One file.")
+    for minute, line in enumerate(log.lines):
+        line["timestamp"] = f"2025-10-01T08:{minute:02}:00Z"
+    row = listed(kept, json_lines(log.lines))
+    assert (row["created"][:16], row["updated"][:16]) == ("2025-10-01T08:01", "2025-10-01T08:08")
+
+
+@pytest.mark.parametrize("stamp", ["yesterday", "", 5, None, "9999-01-01T00:00:00Z"])
+def test_a_time_that_is_none_or_not_yet_is_now(kept: Kept, stamp: Any):
+    log = ClaudeCode()
+    log.user("Hi", timestamp=stamp)
+    log.reply("msg_1", text("Hello"), timestamp=stamp)
+    row = listed(kept, json_lines(log.lines))
+    assert row["messages"] == 2
+    assert row["updated"][:4] == row["created"][:4] != "9999"
+
+
+def test_an_export_comes_back_as_old_as_it_is(kept: Kept):
+    with kept.store() as store:
+        old = store.create("old", at=1_600_000_000_000_001)
+        store.append(old, 1, [Titled("a"), Titled("b")], at=[1_600_000_001_000_000, 1_600_000_002_123_456])
+        new = store.create("new", at=1_700_000_000_000_000)
+    copies = [
+        kept("import", stdin=kept("export", id, "--format", "json").out.encode()).out.strip() for id in (new, old)
+    ]
+    with kept.store() as store:
+        assert [record.at for record in store.events(copies[1])] == [record.at for record in store.events(old)]
+        assert store.get(copies[1]).created == store.get(old).created
+        assert [row.title for row in store.list()] == ["new", "new", "b", "b"]
+        assert [record.event for record in store.events(copies[1])] == [record.event for record in store.events(old)]
+
+
+def test_an_export_without_times_is_as_old_as_the_conversation(kept: Kept):
+    exported = json.loads(kept("export", kept.talk(), "--format", "json").out)
+    for event in exported["events"]:
+        del event["at"]
+    exported |= {"created": "2025-10-01T08:00:00.000Z", "updated": "2025-10-02T08:00:00.000Z"}
+    row = listed(kept, json.dumps(exported).encode())
+    assert (row["created"], row["updated"]) == (exported["created"], exported["updated"])
+    del exported["created"], exported["updated"]
+    assert listed(kept, json.dumps(exported).encode())["messages"] == 4
+
+
+def test_the_titles_of_other_sessions_are_not_this_ones(kept: Kept):
+    log = ClaudeCode()
+    log.other(type="summary", summary="Another session", leafUuid="elsewhere")
+    log.other(type="ai-title", aiTitle="Nor this", sessionId="other")
+    log.user("Mine")
+    log.reply("msg_1", text("Yes"))
+    row = listed(kept, json_lines(log.lines))
+    assert (row["title"], row["opening"]) == (None, "Mine")
+    log.other(type="summary", summary="This session", leafUuid=log.last)
+    assert listed(kept, json_lines(log.lines))["title"] == "This session"
+
+
+def test_a_session_goes_by_what_the_user_said_first(kept: Kept):
+    log = Codex()
+    log.user("<environment_context>\n<cwd>/work</cwd></environment_context>")
+    log.user("# AGENTS.md instructions for /work")
+    log.user("<skill>\nsomething new</skill>")
+    log.user("Mend the  login\nplease")
+    assert listed(kept, json_lines(log.lines))["title"] == "Mend the login please"
+    instead = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "What went before"}]}]
+    log.line("compacted", message="", replacement_history=instead)
+    log.user("Go on")
+    assert listed(kept, json_lines(log.lines))["title"] == "Mend the login please"
+
+    session = ClaudeCode()
+    session.user("Caveat: what follows was typed into a shell", isMeta=True)
+    session.user("<command-name>/clear</command-name>")
+    session.user([text("Write a poem " + "about trees " * 20)])
+    session.reply("msg_1", text("Trees."))
+    assert listed(kept, json_lines(session.lines))["title"].startswith("Write a poem about trees")
+    assert len(listed(kept, json_lines(session.lines))["title"]) == 80
+    session.entry("system", below=None, subtype="compact_boundary")
+    session.user("This session is being continued from a previous conversation", isCompactSummary=True)
+    session.reply("msg_2", text("On."))
+    assert listed(kept, json_lines(session.lines))["title"].startswith("Write a poem about trees")
+
+
+TORN = [b'{"type":"assist', b'{"type":"user","message":{"content":"\xc3']
+
+
+@pytest.mark.parametrize("torn", TORN)
+def test_of_a_log_that_was_cut_the_rest_is_taken(kept: Kept, torn: bytes):
+    log = ClaudeCode()
+    log.user("Hi")
+    log.reply("msg_1", text("Hello"))
+    ended = kept("import", stdin=json_lines(log.lines) + torn)
+    assert ended.code == 0
+    assert "left out: 1 line at the end that is cut off (line 3)" in ended.err
+    assert len(messages_of(kept, ended.out.strip())) == 2
+    codex = Codex()
+    codex.user("Hi")
+    assert kept("import", "--json", stdin=json_lines(codex.lines) + torn).json["left_out"]
+    assert kept("import", stdin=json_lines([QUESTION]) + torn).code == 0
+    assert kept("import", stdin=json_lines([{"messages": [QUESTION]}]) + torn).code == 0
+
+
+def test_a_line_has_one_number(kept: Kept):
+    ended = kept("import", stdin=json_lines([QUESTION]) + b'{"role": oops}\n' + json_lines([QUESTION]))
+    assert ended.refused
+    assert "line 2: " in ended.err
+    assert "line 1" not in ended.err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_what_was_done_is_told_also_where_stdout_is_full(kept: Kept):
+    def full(*arguments: str, stdin: bytes = b"") -> tuple[int, str]:
+        with Path("/dev/full").open("wb") as out:
+            variables = environment(SEGUE_STORE=str(kept.path))
+            ended = subprocess.run(
+                [*SEGUE, *arguments], input=stdin, stdout=out, stderr=subprocess.PIPE, env=variables, check=False
+            )
+        return ended.returncode, ended.stderr.decode()
+
+    code, said = full("import", stdin=OPEN)
+    [row] = kept("log", "--json").json
+    assert (code, said.splitlines()[0]) == (1, f"segue: kept all the same: {row['id']}")
+    id = kept.talk()
+    code, said = full("compress", id, "--strategy", "drop-oldest", "--budget", "5")
+    assert (code, said.splitlines()[0]) == (1, f"segue: compressed all the same: {id}")
+    code, said = full("log", "delete", id, "--yes")
+    assert (code, said.splitlines()[0]) == (1, f"segue: deleted all the same: {id}")
+
+
 # ------------------------------------------------------------------------------------------------------ what is wrong
 
 CLAUDE = ClaudeCode()
@@ -329,7 +493,11 @@ WRONG: dict[str, tuple[bytes, str]] = {
     "no messages": (b"[]", "a body, or a list"),
     "a list of words": (b'["a"]', "a body, or a list"),
     "no body": (b'{"a": 1}', "messages"),
-    "a torn line": (json_lines(CLAUDE.lines) + b'{"type":"assist', "line 3: "),
+    "a torn line in the middle": (
+        json_lines(CLAUDE.lines) + b'{"type":"assist\n' + json_lines(CLAUDE.lines),
+        "line 3: ",
+    ),
+    "a last line of something else": (json_lines(CLAUDE.lines) + b"the end", "line 3: "),
     "a line of something else": (json_lines([QUESTION, {"a": 1}]), "line 2: "),
     "a line that is no object": (json_lines([QUESTION, 5]), "line 2: an object was expected"),
     "bodies": (json_lines([{"messages": [QUESTION]}, {"messages": [QUESTION]}]), "a body of its own"),
@@ -367,7 +535,7 @@ def test_a_store_that_fails_half_way_has_nothing_of_it(kept: Kept, monkeypatch: 
 
     exported = kept("export", kept.talk(), "--format", "json").out.encode()
 
-    def full(*_: object) -> int:
+    def full(*_: object, **__: object) -> int:
         raise StoreError("no room", cause="full")
 
     monkeypatch.setattr(SqliteStore, "append", full)

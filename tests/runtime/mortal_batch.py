@@ -56,10 +56,10 @@ class Fate:
 class MortalStore(SqliteStore):
     fate: Fate | None = None
 
-    def append(self, conversation: str, expected_seq: int, events: Iterable[Event]) -> int:
+    def append(self, conversation: str, expected_seq: int, events: Iterable[Event], **more: Any) -> int:
         if self.fate is not None:
             self.fate.point()
-        done = super().append(conversation, expected_seq, events)
+        done = super().append(conversation, expected_seq, events, **more)
         if self.fate is not None:
             self.fate.point()
         return done

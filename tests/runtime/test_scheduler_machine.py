@@ -58,14 +58,14 @@ class FailingStore(SqliteStore):
     is_dead = False
     failed: Callable[[], None] = staticmethod(lambda: None)
 
-    def append(self, conversation: str, expected_seq: int, events: Iterable[Event]) -> int:
+    def append(self, conversation: str, expected_seq: int, events: Iterable[Event], **more: Any) -> int:
         if self.is_dead:
             raise StoreError("this process is dead", cause="lost")
         if self.failures:
             self.failures -= 1
             self.failed()
             raise StoreError("no room", cause="full")
-        return super().append(conversation, expected_seq, events)
+        return super().append(conversation, expected_seq, events, **more)
 
 
 class Body:

@@ -29,7 +29,7 @@ from .freeze import FROZEN, clock
 from .voices import MODELS, reply_body
 
 TALKS = FROZEN / "talks"
-VERSION = 2
+VERSION = 3
 """Counted up when events are written in another way."""
 TOOLS = [{"name": name, "description": name, "input_schema": {"type": "object"}} for name in ("look", "run")]
 PICTURE = Media("image", "image/png", data="iVBORw0KGgo=")
@@ -76,6 +76,7 @@ def compressed(kept: StoredConversation) -> None:
     kept.add_reply(reply_body("gemini", text="now", calls=[("run", None)]))
     assert kept.compress("drop-oldest", 200).notes
     kept.undo()
+    kept.pin(kept.messages[1])
     kept.add_user("never mind")
     kept.render("openai-chat")
     kept.add_reply(reply_body("qwen", text="then not"))

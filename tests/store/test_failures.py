@@ -10,7 +10,7 @@ import pytest
 import segue
 from segue.canonical.blocks import Text, ToolCall
 from segue.canonical.request import Reply
-from segue.errors import ConflictError, InputError, StoreError
+from segue.errors import ConflictError, InputError, LeaseError, StoreError
 from segue.store.conversation import StoredConversation
 from segue.store.events import Rewound, Switched
 from segue.store.sql import SqlStore
@@ -128,11 +128,29 @@ def test_a_closed_store_says_so_and_another_goes_on(stores, kept) -> None:
     assert again.messages == before
 
 
+def test_what_is_in_hand_is_not_deleted_but_by_its_owner(stores, kept, clock: Clock) -> None:
+    free = stores[1].create()
+    for owner in (None, "the second"):
+        with pytest.raises(LeaseError) as caught:
+            stores[1].delete(free, kept.id, owner=owner)
+        assert (caught.value.owner, caught.value.until) == ("the first", "1970-01-01T00:17:40.000Z")
+        assert caught.value.until in str(caught.value)
+    assert stores[1].get(free).id == free
+    kept.add_user("still here")
+    clock.passes(TTL)
+    stores[1].delete(free, kept.id)
+    mine = stores[0].create()
+    stores[0].acquire(mine, "me", TTL)
+    stores[0].delete(mine, owner="me")
+
+
 def test_a_conversation_that_was_deleted_says_so(stores, kept) -> None:
-    stores[1].delete(kept.id)
+    stores[1].delete(kept.id, owner="the first")
     with pytest.raises(StoreError) as caught:
         kept.add_user("x")
     assert caught.value.cause == "missing"
+    kept.close()  # nobody's already
+    kept.close()
 
 
 @pytest.mark.parametrize("committed", [False, True])

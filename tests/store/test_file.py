@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from segue.errors import StoreError
+from segue.errors import InputError, StoreError
 from segue.store import default, default_place, open_store
 from segue.store.events import Event
 from segue.store.sqlite import SqliteStore
@@ -226,6 +226,77 @@ def test_what_may_not_be_read_or_written_is_refused(tmp_path: Path) -> None:
         if os.geteuid() == 0:
             assert (folder / "closed").read_bytes() == before
             assert in_child(script, folder / "new" / "history.db") == ["refused"]
+
+
+READING = """
+import os, sys
+from segue.errors import StoreError
+from segue.store.conversation import StoredConversation
+from segue.store.sqlite import SqliteStore
+from segue.store.events import Titled
+with SqliteStore(sys.argv[1]) as store:
+    [row] = store.list()
+    print(row.title, len(list(store.events(row.id))), len(store.search("main")), store.lease(row.id))
+    assert StoredConversation(store, row.id).timeline.seq == row.seq
+    for write in (
+        lambda: store.create("x"),
+        lambda: store.append(row.id, row.seq, [Titled("x")]),
+        lambda: store.acquire(row.id, "me", 1),
+        lambda: store.fork(row.id, 1),
+        lambda: store.delete(row.id),
+        lambda: StoredConversation(store, row.id).rename("x"),
+    ):
+        try:
+            write()
+        except StoreError as error:
+            print(error.cause, "may only be read" in str(error))
+"""
+
+
+@pytest.mark.parametrize("closed", ["the file", "the folder", "both", "both, while another writes"])
+def test_what_may_only_be_read_is_read_and_says_so_to_whoever_writes(closed: str) -> None:
+    # Root may write everything: another user asks, as above.
+    import tempfile
+
+    script = f"import os, sys; sys.path[:] = {sys.path!r}\nimport segue.store.conversation, segue.store.sqlite\nWHO"
+    script = script.replace("WHO", "os.setuid(65534) if os.geteuid() == 0 else None") + READING
+    talk = (human("print main"), human("twice"))
+    with tempfile.TemporaryDirectory(dir="/tmp") as made:
+        folder, path = Path(made), Path(made) / "history.db"
+        conversation = a_store(path, talk)
+        writer = SqliteStore(path) if "writes" in closed else None
+        if writer is not None:
+            writer.append(conversation, 3, [human("from the log")])
+        before = {file.name: file.read_bytes() for file in folder.iterdir()}
+        for file in folder.iterdir():
+            file.chmod(0o666 if closed == "the folder" else 0o444)
+        folder.chmod(0o777 if closed == "the file" else 0o555)
+        told = in_child(script, path)
+        folder.chmod(0o755)
+        assert told == [f"a title {4 if writer else 3} 1 None", *["readonly True"] * 6]
+        assert {file.name: file.read_bytes() for file in folder.iterdir() if "shm" not in file.name} == {
+            name: data for name, data in before.items() if "shm" not in name
+        }
+        if writer is not None:
+            writer.close()
+
+
+@pytest.mark.parametrize(
+    "where", ["sqlite:///x.db", "mysql://x", "file:foo.db", "file:foo.db?mode=ro", ":memory:", "", "~nobody-here/x.db"]
+)
+def test_an_address_that_is_no_store_makes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError) as caught:
+        open_store(where)
+    assert caught.value.path == "store"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_may_be_called_what_it_likes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    open_store("./file:foo.db").close()
+    open_store(Path("sqlite:bar")).close()
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["file:foo.db", "sqlite:bar"]
 
 
 def test_a_file_that_vanishes_while_in_use_takes_no_more(tmp_path: Path) -> None:

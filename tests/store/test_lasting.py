@@ -267,6 +267,12 @@ class Lasting(RuleBasedStateMachine):
                     chat.interrupt(call, GONE)
         self.without = [*shadows, before] if made.notes else shadows
 
+    @precondition(lambda self: not self.without)
+    @rule(which=st.integers(0, 20))
+    def pin(self, which: int) -> None:
+        place = which % len(self.model.messages)
+        assert self.write(lambda chat: chat.pin(chat.messages[place])).pinned
+
     @precondition(lambda self: self.without)
     @rule()
     def undo(self) -> None:

@@ -71,7 +71,7 @@ def test_every_version_that_was_ever_stored_is_read(thaw: Thaw, version: int) ->
     with opened() as store:
         assert store.get("first").seq == seq + 1
         assert {hit.conversation for hit in store.search("later")} == {"first", fork}
-        store.delete("first", "second", fork)
+        store.delete("first", "second", fork, owner="somebody")
         assert list(store.search("read_file")) == []
 
 

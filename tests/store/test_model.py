@@ -124,9 +124,14 @@ class Journal(RuleBasedStateMachine):
 
     @rule(name=consumes(names), which=st.booleans())
     def delete(self, name: str, which: bool) -> None:
-        if not self.gone(name, lambda: self.store(which).delete(name)):
-            self.store(which).delete(name)
-            del self.model[name]
+        if self.gone(name, lambda: self.store(which).delete(name)):
+            return
+        held = self.model[name].lease
+        if held is not None and held[2] > self.now:
+            with pytest.raises(LeaseError):
+                self.store(which).delete(name)
+        self.store(which).delete(name, owner=held[0] if held is not None else None)
+        del self.model[name]
 
     @rule(name=names, which=st.booleans(), owner=st.sampled_from(OWNERS), ttl=st.integers(1, 15), again=st.booleans())
     def lease(self, name: str, which: bool, owner: str, ttl: int, again: bool) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -10,6 +13,7 @@ from segue.canonical.blocks import Code, Media, Message, Opaque, Text, Thinking,
 from segue.canonical.request import Reply
 from segue.store.events import Broke, Cancelled, Completed, Event, Opened, Said, Titled
 from segue.store.sql import SqlStore
+from segue.store.sqlite import SqliteStore
 from segue.store.words import PART, parts_of, query_of, show, text_of_event
 
 from .talk import human
@@ -122,6 +126,23 @@ def test_a_hit_shows_where_and_marks_the_words(store: SqlStore) -> None:
     assert "\n" not in text
     assert "\x1b" not in text
     assert len(text) < 200
+
+
+@pytest.mark.parametrize("text", ["QUJD" * 30_000, "x " * 300 + "QUJD" * 30_000, "東" * 9_000 + " QUJD"])
+def test_what_is_found_is_shown_by_its_beginning_however_long_it_is(store: SqlStore, text: str) -> None:
+    store.append(store.create(), 0, [human(text)])
+    [hit] = store.search("qujd")
+    assert len(hit.shown.text) < 300
+    [(start, end)] = hit.shown.marks
+    assert hit.shown.text[start:end].startswith("QUJD")
+
+
+def test_more_are_found_than_a_statement_has_places_for(quick_folder: Path) -> None:
+    with SqliteStore(quick_folder / "history.db") as store:
+        store.append(store.create(), 0, [human("common")] * 1_100)
+        assert store._connection is not None
+        store._connection.setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 999)
+        assert len(store.search("common", 5_000)) == 1_100
 
 
 def test_the_last_written_is_found_first_and_no_more_than_asked(store: SqlStore) -> None:

@@ -188,6 +188,35 @@ def test_times_are_the_stores_and_never_go_back(engine: Engine) -> None:
     assert (iso(summary.created), iso(summary.updated)) == ("1970-01-01T00:16:40.000Z", "1970-01-01T00:18:20.500Z")
 
 
+def test_what_happened_earlier_may_say_when(engine: Engine) -> None:
+    now = 2_000_000_000
+    store = engine.open(clock=lambda: now)
+    conversation = store.create("old", at=1_000)
+    assert (store.get(conversation).created, store.get(conversation).updated) == (1_000, 1_000)
+    store.append(conversation, 1, [human("a"), human("b"), human("c")], at=[3_000, 2_000, 4_000])
+    assert [record.at for record in store.events(conversation)] == [1_000, 3_000, 3_000, 4_000]
+    assert store.get(conversation).updated == 4_000
+    recent = store.create("new")
+    assert [row.id for row in store.list()] == [recent, conversation]
+    # Nothing happened after now or before 1970, and nothing before what it follows.
+    store.append(conversation, 4, [human("d"), human("e"), human("f")], at=[-5, now + 5, 6_000])
+    assert [record.at for record in store.events(conversation, 4)] == [4_000, now, now]
+    fork = store.fork(conversation, 2)
+    assert [record.at for record in store.events(fork)] == [1_000, 3_000, now]
+    assert store.get(store.create(at=now + 5)).created == now
+    with pytest.raises(InputError, match="2 events"):
+        store.append(conversation, 7, [human("g"), human("h")], at=[1])
+    assert store.get(conversation).seq == 7
+
+
+def test_no_number_is_too_large_to_ask_with(store: SqlStore) -> None:
+    conversation = store.create("the title")
+    many = 10**30
+    assert len(store.list(many)) == len(store.search("title", many)) == len(store.tail(conversation, many)) == 1
+    assert list(store.events(conversation, many)) == []
+    assert len(list(store.events(conversation, 0, many))) == 1
+
+
 def test_without_a_clock_of_ours_the_time_is_now(store: SqlStore) -> None:
     import time
 
@@ -316,7 +345,7 @@ def test_what_is_deleted_is_gone(store: SqlStore) -> None:
     gone, stays = store.create("apple"), store.create("apple")
     store.append(gone, 1, [human("apricot")])
     store.acquire(gone, "me", 60)
-    store.delete(gone, gone)
+    store.delete(gone, gone, owner="me")
     assert [summary.id for summary in store.list()] == [stays]
     assert [hit.conversation for hit in store.search("apple")] == [stays]
     assert list(store.search("apricot")) == []

@@ -26,7 +26,7 @@ from segue.view.html import html
 from segue.view.page import Page
 
 EVIL = "</title></style></pre></details><script>alert(1)</script><img onerror=alert(2)>\" onload='alert(3)' &lt;b&gt;"
-VOID = {"meta", "img"}
+VOID = {"meta", "img", "br", "hr"}
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\nrest").decode()
 
 
@@ -66,16 +66,25 @@ CALL = ToolCall("read", {"path": "x"}, id="c1")
 ALLOWED = {
     *("html", "head", "meta", "title", "style", "body", "main", "header", "h1", "h2", "dl", "div", "dt", "dd"),
     *("article", "details", "summary", "p", "pre", "code", "span", "em", "ul", "li", "small", "strong", "a"),
-    *("figure", "figcaption", "img", "audio", "video"),
+    *("figure", "figcaption", "img", "audio", "video", "br", "hr", "h3", "h4", "h5", "h6", "ol", "blockquote", "s"),
+    *("table", "thead", "tbody", "tr", "th", "td"),
 }
 ATTRIBUTES = {
     *("lang", "charset", "name", "content", "http-equiv", "class", "data-label", "src", "alt", "href", "rel"),
-    "controls",
+    *("controls", "start"),
 }
 FIELDS: dict[str, str] = {
     "text": page(Text(EVIL)),
     "refusal": page(Text(EVIL, refusal=True)),
     "text in a fence": page(Text(f"```{EVIL}\n{EVIL}\n```\n`{EVIL}` **{EVIL}**")),
+    "lists, tables and headings": page(
+        Text(f"# {EVIL}\n\n- {EVIL}\n\n|{EVIL}|\n|--:|\n|{EVIL}|\n\n> {EVIL}\n\n~~{EVIL}~~")
+    ),
+    "links": page(Text(f'[{EVIL}](https://x/{EVIL} "{EVIL}") ![{EVIL}](https://x/"onerror=1) <https://x/"y>')),
+    "links to scripts": page(
+        Text("[a](javascript:alert(1)) ![b](data:text/html,x) <javascript:alert(1)> [c](vbscript:x)")
+    ),
+    "references": page(Text(f"[a] ![b][a]\n\n[a]: https://x/{EVIL} '{EVIL}'")),
     "what a human says": page(Text(EVIL), speaker="human"),
     "what a system says": page(Text(EVIL), speaker="system"),
     "name": html(Page("T", (), Request(()), (Message("human", (Text("x"),), name=EVIL),))),
@@ -212,3 +221,50 @@ def test_light_dark_and_paper_are_thought_of():
     assert "prefers-color-scheme: dark" in shown
     assert "@media print" in shown
     assert "details::details-content" in shown
+
+
+def test_what_a_model_writes_is_read_as_markdown():
+    text = "# Head\n\nWords *so*,\nnext line\n\n---\n\n1. one\n   - two\n\n"
+    text += "| a | b |\n|--:|---|\n| 1 | 2 |\n\n[here](https://x.y) <b>"
+    seen = Seen(page(Text(text)))
+    tags = [tag for tag, _ in seen.elements]
+    for tag in ("h3", "em", "br", "hr", "ol", "ul", "table", "th", "td", "a"):
+        assert tag in tags, tag
+    assert {"class": "right"} in seen.all("td")
+    assert {"href": "https://x.y", "rel": "noreferrer noopener"} in seen.all("a")
+    assert "| a |" not in seen.text
+    assert "<b>" in seen.text
+    assert tags.count("h1") == 1
+    assert tags.count("h2") == 1
+
+
+def test_what_a_human_writes_stands_as_it_was_written():
+    text = "Rename *.py to *.txt\n    and __init__ too\n# not a heading"
+    assert text in Seen(page(Text(text), speaker="human")).text
+
+
+def test_a_picture_that_somebody_names_is_not_fetched():
+    seen = Seen(page(Text("![a cat](https://x.y/cat.png)")))
+    assert seen.all("img") == []
+    assert [link["href"] for link in seen.all("a")] == ["https://x.y/cat.png"]
+    assert "a cat" in seen.text
+
+
+def test_a_result_is_shown_in_its_order():
+    picture = Media("image", "image/png", PIXEL)
+    shown = page(CALL, CALL.respond((Text("before"), picture, Text("between"), Text("two"), picture, Text("after"))))
+    shown = shown[shown.index("<article") :]
+    places = [shown.index(word) for word in ("before", "<img", "between", "two", "after")]
+    assert places == sorted(places)
+    assert shown.rindex("<img") > shown.index("two")
+    structured = page(CALL, CALL.respond((picture,), structured={"n": 1}))
+    assert structured.count("<img") == 1
+
+
+def test_small_pictures_keep_their_corners():
+    assert "border-radius: min(.4rem, 10%)" in page(Text("x"))
+
+
+@pytest.mark.parametrize("text", ["[" * 50_000, "`a " * 50_000, "> " * 5_000, "x" * 300_000, "**a" * 30_000])
+def test_odd_words_take_no_time(text: str):
+    assert len(page(Text(text))) > 1_000

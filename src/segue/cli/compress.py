@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,7 +23,9 @@ STRATEGIES = ("truncate-results", "drop-oldest", "middle-out", "dense")
 @options.command("compress")
 @options.id_argument
 @click.option("--strategy", type=click.Choice(STRATEGIES), help="What to leave out.")
-@click.option("--budget", metavar="N", type=click.IntRange(min=0), help="How many tokens it may cost, by estimate.")
+@click.option(
+    "--budget", metavar="N", type=click.IntRange(0, 1_000_000_000), help="How many tokens it may cost, by estimate."
+)
 @click.option(
     "--summarise", metavar="COMMAND", help="For middle-out: reads the middle as Markdown, writes what is told of it."
 )
@@ -59,11 +62,14 @@ def command(
         raise click.UsageError("--strategy and --budget are needed, or --undo", ctx)
     if summarise is None and strategy == "middle-out":
         raise click.UsageError("middle-out needs --summarise COMMAND", ctx)
+    if summarise is not None and strategy != "middle-out":
+        raise click.UsageError(f"{strategy} summarises nothing; --summarise goes with middle-out", ctx)
     with stored.opened() as store:
         name = store.find(id)
         teller = _teller(summarise) if summarise is not None else None
         made = _made(store, name, strategy, budget, teller, dry_run=dry_run)
-    _tell(name, made, as_json=as_json, strategy=strategy, budget=budget, dry_run=dry_run)
+    with nullcontext() if dry_run else streams.done("compressed", name):
+        _tell(name, made, as_json=as_json, strategy=strategy, budget=budget, dry_run=dry_run)
     ctx.exit(0 if made.reached else 1)
 
 
@@ -92,12 +98,13 @@ def _undo(store: HistoryStore, name: str, *, as_json: bool) -> None:
     with StoredConversation(store, name) as chat:
         chat.undo()
         count = len(chat.messages)
-    if as_json:
-        import msgspec
+    with streams.done("taken back", name):
+        if as_json:
+            import msgspec
 
-        streams.write(msgspec.json.encode({"id": name, "messages": count}), b"\n")
-    else:
-        streams.write(f"{name}: {count:,} messages again\n")
+            streams.write(msgspec.json.encode({"id": name, "messages": count}), b"\n")
+        else:
+            streams.write(f"{name}: {count:,} messages again\n")
 
 
 def _teller(command: str) -> Callable[[Sequence[Message]], str]:
@@ -114,9 +121,14 @@ def _teller(command: str) -> Callable[[Sequence[Message]], str]:
             )
         except (OSError, ValueError) as error:
             raise click.ClickException(f"--summarise: can't run {command}: {streams.reason(error)}") from None
-        text = ended.stdout.decode(errors="replace").strip()
+        try:
+            text = ended.stdout.decode().strip()
+        except UnicodeDecodeError:
+            text, said = "", "did not write UTF-8"
+        else:
+            said = "said nothing"
         if ended.returncode or not text:
-            said = f"ended with {ended.returncode}" if ended.returncode else "said nothing"
+            said = f"ended with {ended.returncode}" if ended.returncode else said
             raise click.ClickException(f"--summarise: {command} {said}; nothing was compressed")
         return text
 

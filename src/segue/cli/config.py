@@ -98,11 +98,18 @@ def tool_format(flag: str | None, api: str) -> str:
 
 def store() -> str | None:
     """Where the files say that conversations are kept; `SEGUE_STORE` counts more, and is not looked at here."""
+    from segue.errors import InputError
+    from segue.store import file_of
+
     for file, project in _places():
         given = parsed(file, read(file)).store
         if given is None:
             continue
-        if "://" not in given:
+        try:
+            named = file_of(given)
+        except InputError as error:
+            raise Unreadable(f"{file}: {error}") from None
+        if named is not None:
             return str(file.parent / Path(given).expanduser())
         if project:
             raise Unreadable(f"{file}: store must be a file here; a server is named in your own {_USER}")

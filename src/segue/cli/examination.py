@@ -96,10 +96,12 @@ class Examination:
                 self._row("bad", "config", said)
 
     def _store(self) -> None:
+        from segue.store import shown
+
         told: dict[str, Any] = {}
         self.told["store"] = told
         try:
-            told["place"] = where = stored.shown_place()
+            told["place"] = where = shown(stored.place())
             told["exists"] = stored.is_there()
             if not told["exists"]:
                 self._row("note", "store", f"{where}: none yet; it is made with the first conversation")

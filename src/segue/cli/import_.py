@@ -45,21 +45,23 @@ def command(file: str, *, source: str | None, title: str | None, as_json: bool) 
     with stored.opened(make=True) as store:
         id = keep(store, title)
         found["messages"] = store.get(id).messages
-    if as_json:
-        import msgspec
-
-        streams.write(msgspec.json.encode({"id": id, **found}), b"\n")
-        return
-    if left_out := found.get("left_out"):
+    if not as_json and (left_out := found.get("left_out")):
         streams.say(f"left out: {', '.join(f'{count:,} {what}' for what, count in left_out.items())}")
-    if secrets := found.get("secrets"):
+    if not as_json and (secrets := found.get("secrets")):
         streams.say(f"not kept, since it may open a door: {', '.join(secrets)}; give it again to go on")
-    streams.write(f"{id}\n")
+    with streams.done("kept", id):
+        if as_json:
+            import msgspec
+
+            streams.write(msgspec.json.encode({"id": id, **found}), b"\n")
+        else:
+            streams.write(f"{id}\n")
 
 
 def _understood(data: bytes, source: str | None) -> tuple[Keep, dict[str, Any]]:
     """What keeps the conversation, and what else is known: its kind, and what was left out."""
     from segue.cli.logs import Recorded, read_log, with_line
+    from segue.cli.logs.times import times_of
     from segue.conversation import Conversation
     from segue.errors import InputError
     from segue.store.portable import KIND, keep_events, load_events
@@ -69,9 +71,11 @@ def _understood(data: bytes, source: str | None) -> tuple[Keep, dict[str, Any]]:
     if not isinstance(log, Recorded):
         if log.get("kind") != KIND:
             chat = Conversation.load(data)
-            return partial(_keep_chat, chat, None), {"kind": "segue", "secrets": withheld(chat.request, chat.messages)}
-        events = load_events(log)
-        return lambda store, title: keep_events(store, events, title=title), {"kind": "segue"}
+            found = {"kind": "segue", "secrets": withheld(chat.request, chat.messages)}
+            return partial(_keep_chat, chat, None, []), found
+        carried = load_events(log)
+        kept = partial(keep_events, events=carried.events, at=carried.at, created=carried.created)
+        return lambda store, title: kept(store, title=title), {"kind": "segue"}
     try:
         chat = Conversation.from_body(log.body, source=log.source)
     except InputError as error:
@@ -83,15 +87,19 @@ def _understood(data: bytes, source: str | None) -> tuple[Keep, dict[str, Any]]:
     asked = (native.api, model) if native is not None and model is not None else None
     left_out = {what: count for what, count in log.left_out.items() if count}
     found = {"kind": log.kind, "left_out": left_out, "secrets": withheld(chat.request, chat.messages)}
-    return lambda store, title: _keep_chat(chat, asked, store, title or log.title), found
+    at = times_of(chat.messages, log)
+    return lambda store, title: _keep_chat(chat, asked, at, store, title or log.title), found
 
 
-def _keep_chat(chat: Conversation, asked: tuple[str, str] | None, store: HistoryStore, title: str | None) -> str:
-    """Keeps it; calls that wait are left waiting."""
+def _keep_chat(
+    chat: Conversation, asked: tuple[str, str] | None, at: list[int | None], store: HistoryStore, title: str | None
+) -> str:
+    """Keeps it; calls that wait are left waiting. What names the model is as old as the last message."""
     from segue.store.conversation import StoredConversation
     from segue.store.events import Switched
 
-    with StoredConversation.create(store, chat, title=title) as made:
+    with StoredConversation.create(store, chat, title=title, at=at) as made:
         if asked is not None:
-            store.append(made.id, store.get(made.id).seq, [Switched(*asked)])
+            summary = store.get(made.id)
+            store.append(made.id, summary.seq, [Switched(*asked)], at=[summary.updated])
         return made.id

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from segue.cli import completing, options, stored, streams
+from segue.cli.table import table, when
 
 if TYPE_CHECKING:
     from segue.store.base import HistoryStore, Hit, Record, Summary
 
 _LIST = 50
+_HITS = 20
 _LAST = 20
 _PAGE = 200
 _STYLES: dict[str, dict[str, Any]] = {
@@ -45,7 +46,7 @@ def command() -> None:
 
 
 @options.command("list", of=command)
-@click.option("--limit", type=click.IntRange(min=1), default=_LIST, show_default=True, help="How many at most.")
+@options.limit_option(_LIST)
 @click.option(
     "--before", metavar="ID", shell_complete=completing.ids, help="Go on after this one: the last of the page before."
 )
@@ -61,7 +62,7 @@ def list_command(*, limit: int, before: str | None, as_json: bool) -> None:
         return
     if not rows:
         streams.say("no more conversations" if before else "no conversation was kept yet")
-    streams.write(_table(rows[:limit]))
+    streams.write(table(rows[:limit]))
     if len(rows) > limit:
         streams.say(f"there are more: segue log --limit {limit} --before {rows[limit - 1].id}")
 
@@ -74,51 +75,14 @@ def _summary(row: Summary) -> dict[str, Any]:
     return {**msgspec.to_builtins(row), "created": iso(row.created), "updated": iso(row.updated)}
 
 
-def _table(rows: Sequence[Summary]) -> str:
-    from segue.view.words import shortened, without_controls
-
-    heads = ("id", "written", "messages", "model", "title")
-    cells = [
-        (
-            row.id,
-            _when(row.updated),
-            f"{row.messages:,}",
-            shortened(without_controls(row.model or "-"), 28),
-            shortened(without_controls(row.title or row.opening or "-"), 60),
-        )
-        for row in rows
-    ]
-    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
-    colour = streams.coloured()
-    lines: list[str] = []
-    for number, row in enumerate((heads, *cells) if cells else ()):
-        padded = [
-            cell.rjust(width) if at == 2 else cell.ljust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        if colour:
-            padded = [click.style(cell, **_column(number, at)) for at, cell in enumerate(padded)]
-        lines.append("  ".join(padded).rstrip())
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _column(number: int, at: int) -> dict[str, Any]:
-    if number == 0:
-        return {"dim": True}
-    return {"fg": "cyan"} if at == 0 else {"dim": at != 4}
-
-
-def _when(at: int) -> str:
-    """A store's time on the clock of whoever looks."""
-    return datetime.fromtimestamp(at / 1_000_000, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
-
-
 # -------------------------------------------------------------------------------------------------------------- show
 
 
 @options.command("show", of=command)
 @options.id_argument
-@click.option("--last", type=click.IntRange(min=1), help=f"The last so many messages; {_LAST} where nothing is said.")
+@click.option(
+    "--last", metavar="N", type=options.COUNT, help=f"The last so many messages; {_LAST} where nothing is said."
+)
 @click.option("--all", "whole", is_flag=True, help="From the beginning.")
 @click.option("--full", is_flag=True, help="Results and arguments in full.")
 def show_command(id: str, *, last: int | None, whole: bool, full: bool, as_json: bool) -> None:
@@ -163,16 +127,18 @@ def _show_json(summary: Summary, records: Iterator[Record]) -> None:
 
 
 def _show_lines(summary: Summary, records: Iterator[Record], *, full: bool) -> None:
+    from segue.view.calls import Calls
     from segue.view.lines import lines_of
 
     colour = streams.coloured()
+    calls = Calls()
     first = True
     for record in records:
         if first and record.seq > 1:
             streams.say(f"events {record.seq:,} to {summary.seq:,}; --all shows those before")
         lines = [
             click.style(line.text, **_STYLES[line.style]) if colour else line.text
-            for line in lines_of(record, full=full)
+            for line in lines_of(record, calls, full=full)
         ]
         parted = "" if first or not lines or not _begins(record) else "\n"
         streams.write(parted, "".join(f"{line}\n" for line in lines))
@@ -193,13 +159,18 @@ def _begins(record: Record) -> bool:
 
 @options.command("search", of=command)
 @click.argument("words", nargs=-1, required=True)
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many at most.")
+@options.limit_option(_HITS)
 def search_command(words: tuple[str, ...], *, limit: int, as_json: bool) -> None:
-    """Where all of these words stand, or words that begin with them; the last written first."""
+    """Where all of these words stand, or words that begin with them; the last written first.
+
+    Looked through are titles, what was said, calls and their results; not system text and thinking.
+    """
     hits: Sequence[Hit] = ()
+    more = False
     if stored.is_there():
         with stored.opened() as store:
-            hits = store.search(" ".join(words), limit)
+            hits = store.search(" ".join(words), limit + 1)
+            hits, more = hits[:limit], len(hits) > limit
     if as_json:
         import msgspec
 
@@ -211,6 +182,8 @@ def search_command(words: tuple[str, ...], *, limit: int, as_json: bool) -> None
     if not hits:
         streams.say("nothing found")
     streams.write("".join(f"{_found(hit)}\n" for hit in hits))
+    if more:
+        streams.say(f"there are more than these {limit:,}: give another word, or --limit")
 
 
 def _found(hit: Hit) -> str:
@@ -220,7 +193,7 @@ def _found(hit: Hit) -> str:
     for start, end in reversed(hit.shown.marks if colour else ()):
         text = text[:start] + click.style(text[start:end], bold=True, fg="yellow") + text[end:]
     title = f"  {shortened(without_controls(hit.title), 40)}" if hit.title else ""
-    head = f"{hit.conversation}  {hit.seq:>5}  {_when(hit.at)}{title}"
+    head = f"{hit.conversation}  {hit.seq:>5}  {when(hit.at)}{title}"
     return f"{click.style(head, dim=True) if colour else head}\n    {text}"
 
 
@@ -230,7 +203,9 @@ def _found(hit: Hit) -> str:
 @options.command("path", of=command)
 def path_command(*, as_json: bool) -> None:
     """Where the conversations are kept."""
-    where = stored.shown_place()
+    from segue.store import shown
+
+    where = shown(stored.place())
     if as_json:
         _write_json({"path": where, "exists": stored.is_there()})
     else:
@@ -254,12 +229,33 @@ def delete_command(ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
             for row in rows:
                 title = shortened(without_controls(row.title or row.opening or ""), 50)
                 click.echo(f"{row.id}  {row.messages:,} messages  {title}", err=True)
-            click.confirm(f"Delete {'it' if len(rows) == 1 else f'these {len(rows)}'} for good?", abort=True, err=True)
+            if not _agreed(f"Delete {'it' if len(rows) == 1 else f'these {len(rows)}'} for good? [y/N]: "):
+                raise click.ClickException("nothing was deleted")
         store.delete(*(row.id for row in rows))
-    if as_json:
-        _write_json([row.id for row in rows])
-    else:
-        streams.write("".join(f"{row.id}\n" for row in rows))
+    with streams.done("deleted", *(row.id for row in rows)):
+        if as_json:
+            _write_json([row.id for row in rows])
+        else:
+            streams.write("".join(f"{row.id}\n" for row in rows))
+
+
+def _agreed(question: str) -> bool:
+    """Asks until the answer is one; whoever goes away or says nothing did not agree."""
+    try:
+        while True:
+            click.echo(question, nl=False, err=True)
+            answer = sys.stdin.readline()
+            match answer.strip().lower():
+                case "y" | "yes":
+                    return True
+                case "" | "n" | "no":
+                    return False
+                case _:
+                    click.echo("Please answer y or n.", err=True)
+    except KeyboardInterrupt:
+        click.echo(err=True)
+        streams.say("nothing was deleted")
+        raise
 
 
 def _write_json(value: object) -> None:

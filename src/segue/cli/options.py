@@ -13,6 +13,7 @@ from click.shell_completion import CompletionItem
 from segue.cli import completing
 
 __all__ = [
+    "COUNT",
     "FORMAT",
     "FormatName",
     "Subcommands",
@@ -20,11 +21,13 @@ __all__ = [
     "command",
     "file_argument",
     "id_argument",
+    "limit_option",
     "model_option",
     "profile_option",
     "tool_format_option",
 ]
 
+COUNT = click.IntRange(1, 1_000_000_000)
 file_argument = click.argument("file", default="-", metavar="[FILE]", shell_complete=completing.files)
 id_argument = click.argument("id", metavar="ID", shell_complete=completing.ids)
 model_option = click.option("--model", metavar="M", help="The model; rules follow its version.")
@@ -87,6 +90,12 @@ def agent_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for add in reversed(_AGENT_OPTIONS):
         function = add(function)
     return function
+
+
+def limit_option(default: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.option(
+        "--limit", metavar="N", type=COUNT, default=default, show_default=True, help="How many at most."
+    )
 
 
 def command(

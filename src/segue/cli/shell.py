@@ -1,7 +1,7 @@
 """`segue COMMAND`: finds the command, runs it, and turns every way it can end into an exit code.
 
 0 ok, 1 found violations or failed, 2 bad input or usage, 75 worth retrying, 130 interrupted, 141 the reader of a pipe
-went away.
+went away, 143 told to end (129 where the terminal was closed): what was in hand is let go first.
 Whatever goes wrong is one line on stderr; a traceback is shown only with `SEGUE_DEBUG`.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import signal
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from segue.cli.streams import forsake_stdout, on_terminal, one_line, reason, say
 __all__ = ["COMMANDS", "main", "root", "run"]
 
 _NUMBER = re.compile("is not a valid integer(?: range)?$")
+_ENDING = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None]
 OK, FAILED, BAD_INPUT, RETRY, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 75, 130, 141
 
 # Command → the module in this package that holds it as `command`, in the order of `segue --help`.
@@ -97,7 +99,8 @@ def root() -> None:
     """One conversation with tools, carried from any model API to any other.
 
     Commands read a file or stdin and write their result to stdout, messages to stderr. Exit codes: 0 ok,
-    1 found violations or failed, 2 bad input or usage, 75 worth retrying, 130 interrupted.
+    1 found violations or failed, 2 bad input or usage, 75 worth retrying, 130 interrupted, 141 the reader of
+    a pipe went away, 143 told to end.
     """
 
 
@@ -106,7 +109,25 @@ def main() -> NoReturn:
     # What the terminal can't show must not end a command half-way. None is a stdout that was closed before the start.
     if stdout := cast("io.TextIOWrapper | None", sys.stdout):
         stdout.reconfigure(errors="backslashreplace")
-    sys.exit(run(sys.argv[1:]))
+    for number in _ENDING:
+        # Somebody who started us may have said that it is to be ignored (`nohup`).
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _end)
+    try:
+        sys.exit(run(sys.argv[1:]))
+    except _Ended as ended:
+        sys.exit(128 + ended.number)
+
+
+class _Ended(BaseException):
+    """Told to end. On its way out everybody lets go of what he holds."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def _end(number: int, _: object) -> NoReturn:
+    raise _Ended(number)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -152,6 +173,8 @@ def _explain(error: Exception) -> int:
             return RETRY if error.retryable else FAILED
         case MemoryError():
             say("not enough memory for this input")
+        case OSError() if error.filename is not None:
+            say(f"can't use {error.filename}: {reason(error)}")
         case OSError():
             # Only stdout is left: files and stdin are watched where they are read and written.
             forsake_stdout()

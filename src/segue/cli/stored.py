@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from segue.cli import config
+from segue.cli import config, streams
 
 if TYPE_CHECKING:
     from segue.store.base import HistoryStore
 
-__all__ = ["is_there", "opened", "place", "shown_place"]
+__all__ = ["is_there", "opened", "place"]
 
 
 def place() -> str:
@@ -22,30 +21,30 @@ def place() -> str:
     return default_place(config.store())
 
 
-def shown_place() -> str:
-    """Where the store is, without a name or a password."""
-    from urllib.parse import urlsplit
-
-    where = place()
-    if "://" not in where:
-        return where
-    parts = urlsplit(where)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
 def is_there() -> bool:
     """Whether there is a store already. Looking never makes one."""
-    where = place()
-    return "://" in where or Path(where).expanduser().exists()
+    from segue.errors import StoreError
+    from segue.store import file_of
+
+    file = file_of(place())
+    if file is None:
+        return True
+    try:
+        file.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise StoreError(f"{file} can't be used: {streams.reason(error)}", cause="refused") from None
+    return True
 
 
 @contextmanager
 def opened(*, make: bool = False) -> Generator[HistoryStore]:
     """The store; where there is none yet it is made, or that is said."""
     from segue.errors import InputError
-    from segue.store import open_store
+    from segue.store import open_store, shown
 
     if not make and not is_there():
-        raise InputError(f"no conversation was kept yet: there is no {place()}")
+        raise InputError(f"no conversation was kept yet: there is no {shown(place())}")
     with open_store(place()) as store:
         yield store

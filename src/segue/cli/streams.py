@@ -11,6 +11,7 @@ import os
 import re
 import stat
 import sys
+from collections.abc import Generator
 from pathlib import Path
 from typing import TextIO
 
@@ -23,6 +24,7 @@ __all__ = [
     "WrongFile",
     "check_target",
     "coloured",
+    "done",
     "forsake_stdout",
     "on_terminal",
     "one_line",
@@ -114,6 +116,18 @@ def write(*chunks: bytes | str) -> None:
             stdout.flush()
             stdout.buffer.write(chunk)
     stdout.flush()
+
+
+@contextlib.contextmanager
+def done(what: str, *names: str) -> Generator[None]:
+    """While that is told on stdout: if it can't be, stderr says that it was done all the same."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except (OSError, Unwritable):
+        say(f"{what} all the same: {', '.join(names)}")
+        raise
 
 
 def forsake_stdout() -> None:

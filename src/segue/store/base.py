@@ -1,8 +1,9 @@
 """`HistoryStore`: what a store of conversations does, whatever engine is behind it.
 
 What every engine keeps: events are only ever added; an append is there whole or not at all, and is on disk when it
-returns; the events of a conversation are numbered from 1 without gaps; times are the store's own, in microseconds since
-1970 UTC, and never go back within a conversation.
+returns; the events of a conversation are numbered from 1 without gaps; times are in microseconds since 1970 UTC and
+never go back within a conversation. They are the store's own; of what happened before it was written, the writer may
+say when, and is believed as far as the past reaches.
 
 No method takes anything but events and names: headers and keys have no way in.
 """
@@ -20,14 +21,27 @@ from msgspec import Struct
 from segue.store.events import Event
 from segue.store.words import Shown
 
-__all__ = ["HistoryStore", "Hit", "Lease", "Record", "Summary", "iso"]
+__all__ = ["HistoryStore", "Hit", "Lease", "Record", "Summary", "iso", "parse_iso"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def iso(at: int) -> str:
-    """A store's time as UTC in ISO 8601."""
-    return (_EPOCH + timedelta(microseconds=at)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def iso(at: int, *, exact: bool = False) -> str:
+    """A store's time as UTC in ISO 8601; `exact` to the microsecond."""
+    told = (_EPOCH + timedelta(microseconds=at)).isoformat(timespec="microseconds" if exact else "milliseconds")
+    return told.replace("+00:00", "Z")
+
+
+def parse_iso(told: object) -> int | None:
+    """The store's time of what `iso` or anybody else wrote; None where it is none. Without a zone it is UTC."""
+    if not isinstance(told, str):
+        return None
+    try:
+        at = datetime.fromisoformat(told)
+    except ValueError:
+        return None
+    since = (at if at.tzinfo is not None else at.replace(tzinfo=UTC)) - _EPOCH
+    return max(0, since // timedelta(microseconds=1))
 
 
 class Record(Struct, frozen=True):
@@ -86,13 +100,19 @@ class HistoryStore(ABC):
         """The file or server, without any password."""
 
     @abstractmethod
-    def create(self, title: str | None = None, id: str | None = None) -> str:
-        """Makes a conversation and says its id. A title is its first event, so it is at 1 then, else at 0."""
+    def create(self, title: str | None = None, id: str | None = None, *, at: int | None = None) -> str:
+        """Makes a conversation and says its id. A title is its first event, so it is at 1 then, else at 0.
+
+        `at` is when it began, where that was before now.
+        """
 
     @abstractmethod
-    def append(self, conversation: str, expected_seq: int, events: Iterable[Event]) -> int:
+    def append(
+        self, conversation: str, expected_seq: int, events: Iterable[Event], *, at: Sequence[int] | None = None
+    ) -> int:
         """Adds events after event `expected_seq` and says the number of the last one.
 
+        `at` is when each of them happened, where that was before now; none is set before the one that it follows.
         `ConflictError` where the conversation is not at `expected_seq`: nothing is written then.
         """
 
@@ -121,15 +141,21 @@ class HistoryStore(ABC):
 
     @abstractmethod
     def search(self, words: str, limit: int = 20) -> Sequence[Hit]:
-        """Events that hold all of these words, or words that begin with them; the last written first."""
+        """Events that hold all of these words, or words that begin with them; the last written first.
+
+        Looked through are titles, what was said, calls and their results; not system text and thinking.
+        """
 
     @abstractmethod
     def fork(self, conversation: str, seq: int) -> str:
         """A new conversation with a copy of the events up to `seq`, and `Forked` after them. It says the new id."""
 
     @abstractmethod
-    def delete(self, *conversations: str) -> None:
-        """Takes conversations away, with all that can be found of them: all of these or none."""
+    def delete(self, *conversations: str, owner: str | None = None) -> None:
+        """Takes conversations away, with all that can be found of them: all of these or none.
+
+        `LeaseError` while somebody other than `owner` has one of them in hand.
+        """
 
     @abstractmethod
     def acquire(self, conversation: str, owner: str, ttl: float) -> Lease:

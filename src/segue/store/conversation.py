@@ -30,6 +30,7 @@ from segue.store.events import (
     Event,
     Known,
     Opened,
+    Pin,
     Published,
     Recalled,
     Rewound,
@@ -40,6 +41,7 @@ from segue.store.events import (
     Undone,
     dump_event,
 )
+from segue.store.portable import filled
 from segue.store.timeline import Timeline, call_answered, due, replayed
 
 __all__ = ["StoredConversation"]
@@ -67,17 +69,29 @@ class StoredConversation:
 
     @classmethod
     def create(
-        cls, store: HistoryStore, chat: Conversation | None = None, *, title: str | None = None, **more: Any
+        cls,
+        store: HistoryStore,
+        chat: Conversation | None = None,
+        *,
+        title: str | None = None,
+        at: Sequence[int | None] = (),
+        **more: Any,
     ) -> StoredConversation:
-        """Keeps a conversation from now on, with all that was said in it so far. It is in hand at once."""
+        """Keeps a conversation from now on, with all that was said in it so far. It is in hand at once.
+
+        `at` is when each of its messages was said, as far as that is known.
+        """
         chat = chat if chat is not None else Conversation()
-        made = cls(store, store.create(title), **more)
+        events = _all_of(chat)
+        # What the model was given stands before the messages, and what else is known after them.
+        times = filled([None, *at], len(events))
+        made = cls(store, store.create(title, at=times[0] if times else None), **more)
         try:
             store.acquire(made.id, made._owner, made._ttl)
-            made._append(_all_of(chat))
+            made._append(events, times)
         except BaseException:
             with suppress(StoreError):
-                store.delete(made.id)
+                store.delete(made.id, owner=made._owner)
             raise
         made._held = made._stale = True
         made._line.chat.request, made._line.chat.asked = chat.request, chat.asked
@@ -115,6 +129,10 @@ class StoredConversation:
         rendered = self.chat.render(target, model, **policy)
         self._rendered = target, model
         return rendered
+
+    def dump(self) -> bytes:
+        """The conversation as it is now, as `Conversation.load` reads it; `segue export` has all that led to it."""
+        return self.chat.dump()
 
     def reload(self) -> None:
         """Reads what others have written."""
@@ -209,6 +227,15 @@ class StoredConversation:
     def rename(self, title: str) -> None:
         self._note(Titled(title))
 
+    def pin(self, message: Message) -> Message:
+        """Keeps a message of this conversation from every compression; gives it back as it is held now."""
+
+        def change(chat: Conversation) -> tuple[Message, Event]:
+            pinned = chat.pin(message)
+            return pinned, Recalled(pins=(Pin.of(chat.messages, pinned),))
+
+        return self._write(change, lambda events, done: _and_told(events, done[1]))[0]
+
     def compress(self, strategy: str, budget: int, **more: Any) -> Made:
         """Makes the conversation fit; the original stays in the store."""
 
@@ -260,10 +287,14 @@ class StoredConversation:
             self._renew()
 
     def close(self) -> None:
-        """Lets the conversation go."""
+        """Lets the conversation go. One that was deleted meanwhile is nobody's already."""
         if self._held:
             self._held = False
-            self._store.release(self.id, self._owner)
+            try:
+                self._store.release(self.id, self._owner)
+            except StoreError as error:
+                if error.cause != "missing":
+                    raise
 
     def __enter__(self) -> StoredConversation:
         return self
@@ -338,9 +369,9 @@ class StoredConversation:
             self._held, self._stale = False, True
             raise
 
-    def _append(self, events: Sequence[Event]) -> None:
+    def _append(self, events: Sequence[Event], at: Sequence[int] | None = None) -> None:
         if events:
-            self._store.append(self.id, self._line.seq, events)
+            self._store.append(self.id, self._line.seq, events, **({} if at is None else {"at": at}))
         for event in events:
             self._line.note(event)
 

@@ -8,6 +8,7 @@ are written again as they were.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -31,6 +32,7 @@ __all__ = [
     "Forked",
     "Known",
     "Opened",
+    "Pin",
     "Published",
     "Recalled",
     "Rewound",
@@ -134,8 +136,28 @@ class Sent(Struct, frozen=True, gc=False, tag="sent"):
     extra: Mapping[str, Any] | None = None
 
 
+class Pin(Struct, frozen=True, gc=False):
+    """A message that no compression may touch: its place among those that are told now, and what it says.
+
+    Where a compression before it is taken back later, the message has another place, and is known by its `digest`.
+    """
+
+    place: int
+    digest: str
+
+    @classmethod
+    def of(cls, messages: Sequence[Message], message: Message) -> Pin:
+        return cls(next(place for place, held in enumerate(messages) if held is message), digest_of(message))
+
+    def found(self, messages: Sequence[Message]) -> Message | None:
+        """The message that is meant; None where it was made by what was taken back."""
+        if 0 <= self.place < len(messages) and digest_of(messages[self.place]) == self.digest:
+            return messages[self.place]
+        return next((message for message in reversed(messages) if digest_of(message) == self.digest), None)
+
+
 class Recalled(Struct, frozen=True, gc=False, tag="recalled"):
-    """What is known beside the messages of a conversation that was not kept from its beginning.
+    """What is known beside the messages: of a conversation that was not kept from its beginning, and what was pinned.
 
     `turns` is how many live turns there were, `ledger` what the messages do not tell of interactions, `tokens` what was
     learned of the tokens that providers count, as an `Estimate` is written.
@@ -144,6 +166,7 @@ class Recalled(Struct, frozen=True, gc=False, tag="recalled"):
     turns: int = 0
     ledger: tuple[Interaction, ...] = ()
     tokens: Mapping[str, Any] | None = None
+    pins: tuple[Pin, ...] = ()
     extra: Mapping[str, Any] | None = None
 
 
@@ -271,6 +294,12 @@ _KINDS: dict[str, type[Struct]] = {
 }
 
 
+def digest_of(message: Message) -> str:
+    """A name for what a message says, pinned or not, here and wherever it was read again."""
+    told = dump_event(Said(msgspec.structs.replace(message, pinned=False)))
+    return sha256(told).hexdigest()[:32]
+
+
 def kind_of(event: Event) -> str:
     return event.kind if isinstance(event, Unknown) else str(event.__struct_config__.tag)
 
@@ -316,6 +345,7 @@ def _values(made: type[Struct], kind: str, known: dict[str, Any]) -> dict[str, A
         case "recalled":
             entries = enumerate(known.pop("ledger", ()))
             known["ledger"] = tuple(decode_interaction(entry, f"ledger[{at}]") for at, entry in entries)
+            known["pins"] = msgspec.convert(known.pop("pins", ()), tuple[Pin, ...])
             return known
         case "broke":
             return {"reply": decode_reply(known.get("reply"), "reply")}

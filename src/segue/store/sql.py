@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from itertools import accumulate
 from typing import ClassVar, Protocol
 
 import msgspec
@@ -28,6 +29,7 @@ __all__ = ["Query", "Session", "SqlStore"]
 Query = list[tuple[str, ...]]
 
 _PAGE = 200
+_MOST = 1 << 62
 _COLUMNS = "number, id, title, created, updated, seq, messages, model, opening"
 
 
@@ -79,50 +81,59 @@ class SqlStore(HistoryStore):
 
     # ------------------------------------------------------------------------------------------------------- writing
 
-    def create(self, title: str | None = None, id: str | None = None) -> str:
+    def create(self, title: str | None = None, id: str | None = None, *, at: int | None = None) -> str:
         text_argument(title, "title", needed=False)
         text_argument(id, "id", needed=False)
         wanted = checked_id(id) if id is not None else None
         titled = [prepare(Titled(title))] if title else []
         with self._writing() as session:
-            number, summary = self._made(session, wanted, self._now(session))
+            now = self._now(session)
+            number, summary = self._made(session, wanted, now, now if at is None else _past(at, now))
             if titled:
-                self._write(session, number, summary, titled, summary.created)
+                self._write(session, number, summary, titled, [summary.created])
         return summary.id
 
-    def _made(self, session: Session, wanted: str | None, now: int) -> tuple[int, Summary]:
+    def _made(self, session: Session, wanted: str | None, now: int, at: int) -> tuple[int, Summary]:
         while True:
             name = wanted or new_id(now)
             rows = session.run(
                 "INSERT INTO @conversations (id, created, updated, seq, messages) VALUES (?, ?, ?, 0, 0) "
                 "ON CONFLICT (id) DO NOTHING RETURNING number",
                 name,
-                now,
-                now,
+                at,
+                at,
             )
             if rows:
-                return rows[0][0], Summary(name, None, now, now, 0, 0)
+                return rows[0][0], Summary(name, None, at, at, 0, 0)
             if wanted is not None:
                 raise InputError(f"there is already a conversation {wanted!r}", path="id")
 
-    def append(self, conversation: str, expected_seq: int, events: Iterable[Event]) -> int:
+    def append(
+        self, conversation: str, expected_seq: int, events: Iterable[Event], *, at: Sequence[int] | None = None
+    ) -> int:
         prepared = [prepare(event) for event in events]
+        if at is not None and len(at) != len(prepared):
+            raise InputError(f"a time for each of {len(prepared)} events was expected, not {len(at)}", path="at")
         with self._writing() as session:
             number, summary = self._locked(session, conversation)
             if summary.seq != expected_seq:
                 raise ConflictError(summary.id, expected_seq, summary.seq)
             if prepared:
-                self._write(session, number, summary, prepared, self._now(session))
+                now = self._now(session)
+                times = [now] * len(prepared) if at is None else [_past(time, now) for time in at]
+                self._write(session, number, summary, prepared, times)
         return expected_seq + len(prepared)
 
-    def _write(self, session: Session, number: int, summary: Summary, prepared: Sequence[Prepared], now: int) -> None:
-        at = max(now, summary.updated)
+    def _write(
+        self, session: Session, number: int, summary: Summary, prepared: Sequence[Prepared], times: Sequence[int]
+    ) -> None:
+        _, *ats = accumulate(times, max, initial=summary.updated)
         ids = self._event_ids(session, len(prepared))
         session.many(
             "INSERT INTO @events (id, conversation, seq, at, kind, crc, data) VALUES (?, ?, ?, ?, ?, ?, ?)",
             [
                 (id, number, seq, at, item.kind, crc_of(seq, at, item.kind, item.data), item.data)
-                for seq, (id, item) in enumerate(zip(ids, prepared, strict=True), summary.seq + 1)
+                for seq, (id, item, at) in enumerate(zip(ids, prepared, ats, strict=True), summary.seq + 1)
             ],
         )
         parts = [
@@ -135,7 +146,7 @@ class SqlStore(HistoryStore):
             "UPDATE @conversations SET title = ?, updated = ?, seq = ?, messages = ?, model = ?, opening = ? "
             "WHERE number = ?",
             new.title,
-            at,
+            ats[-1],
             new.seq,
             new.messages,
             new.model,
@@ -151,10 +162,10 @@ class SqlStore(HistoryStore):
                     f"conversation {origin.id!r} has the events 1 to {origin.seq}; there is no {seq}", path="seq"
                 )
             now = self._now(session)
-            fork, summary = self._made(session, None, now)
+            fork, summary = self._made(session, None, now, now)
             self._copy(session, number, fork, seq)
             copied = self._as_of(session, number, origin, msgspec.structs.replace(summary, seq=seq))
-            self._write(session, fork, copied, [prepare(Forked(origin.id, seq))], now)
+            self._write(session, fork, copied, [prepare(Forked(origin.id, seq))], [now])
         return summary.id
 
     def _as_of(self, session: Session, number: int, origin: Summary, fork: Summary) -> Summary:
@@ -190,10 +201,14 @@ class SqlStore(HistoryStore):
                 yield record_of(str(number), row).event
             low, high = (rows[-1][0], high) if order == "ASC" else (low, rows[-1][0])
 
-    def delete(self, *conversations: str) -> None:
+    def delete(self, *conversations: str, owner: str | None = None) -> None:
         with self._writing() as session:
             # In one order for all, so that two who delete the same do not wait for each other.
-            numbers = [self._locked(session, conversation)[0] for conversation in sorted(set(conversations))]
+            found = [self._locked(session, conversation) for conversation in sorted(set(conversations))]
+            for number, summary in found:
+                if (held := self._held(session, number, summary.id)) is not None and held.owner != owner:
+                    raise LeaseError(summary.id, held.owner, iso(held.since), iso(held.expires))
+            numbers = [number for number, _ in found]
             self._forget(session, numbers)
             for number in numbers:
                 session.run("DELETE FROM @leases WHERE conversation = ?", number)
@@ -231,7 +246,7 @@ class SqlStore(HistoryStore):
             number, summary = self._row(session, conversation)
             rows = session.run(
                 f"SELECT {ROW} FROM @events WHERE conversation = ? AND seq > ? AND seq <= ? ORDER BY seq",
-                *(number, max(0, summary.seq - max(0, count)), summary.seq),
+                *(number, max(0, summary.seq - _within(count)), summary.seq),
             )
         return [record_of(summary.id, row) for row in rows]
 
@@ -245,7 +260,7 @@ class SqlStore(HistoryStore):
         with self._reading() as session:
             rows = session.run(
                 f"SELECT {_COLUMNS} FROM @conversations {older} ORDER BY updated DESC, id DESC LIMIT ?",
-                *(*key, max(0, limit)),
+                *(*key, _within(limit)),
             )
         return [Summary(*row[1:]) for row in rows]
 
@@ -272,17 +287,17 @@ class SqlStore(HistoryStore):
             return []
         hits: dict[int, Hit] = {}
         with self._reading() as session:
-            ids = self._matches(session, query, limit)
-            places = ", ".join("?" * len(ids))
-            rows = (
-                session.run(
+            ids = self._matches(session, query, _within(limit))
+            rows = [
+                row
+                for start in range(0, len(ids), _PAGE)
+                for row in session.run(
                     "SELECT c.id, c.title, e.seq, e.at, e.kind, e.crc, e.data, e.id FROM @events e "
-                    f"JOIN @conversations c ON c.number = e.conversation WHERE e.id IN ({places})",
-                    *ids,
+                    "JOIN @conversations c ON c.number = e.conversation "
+                    f"WHERE e.id IN ({', '.join('?' * len(ids[start : start + _PAGE]))})",
+                    *ids[start : start + _PAGE],
                 )
-                if ids
-                else []
-            )
+            ]
         for name, title, *event, id in rows:
             record = record_of(name, tuple(event))
             hits[id] = Hit(name, title, record.seq, record.at, show(text_of_event(record.event), query))
@@ -307,7 +322,7 @@ class SqlStore(HistoryStore):
             holder, since, expires = rows[0] if rows else (None, now, 0)
             if holder != owner:
                 if expires > now:
-                    raise LeaseError(summary.id, holder, iso(since))
+                    raise LeaseError(summary.id, holder, iso(since), iso(expires))
                 if not fresh:
                     raise LeaseError(summary.id, None)
                 since = now
@@ -329,8 +344,11 @@ class SqlStore(HistoryStore):
     def lease(self, conversation: str) -> Lease | None:
         with self._reading() as session:
             number, summary = self._row(session, conversation)
-            rows = session.run("SELECT owner, since, expires FROM @leases WHERE conversation = ?", number)
-            return Lease(summary.id, *rows[0]) if rows and rows[0][2] > self._now(session) else None
+            return self._held(session, number, summary.id)
+
+    def _held(self, session: Session, number: int, conversation: str) -> Lease | None:
+        rows = session.run("SELECT owner, since, expires FROM @leases WHERE conversation = ?", number)
+        return Lease(conversation, *rows[0]) if rows and rows[0][2] > self._now(session) else None
 
     # ---------------------------------------------------------------------------------------------------------- rows
 
@@ -343,6 +361,16 @@ class SqlStore(HistoryStore):
         if not rows:
             raise StoreError(f"there is no conversation {conversation!r} in {self.where}", cause="missing")
         return rows[0][0], Summary(*rows[0][1:])
+
+
+def _past(at: int, now: int) -> int:
+    """When something happened, as far as a store believes it."""
+    return min(max(0, at), now)
+
+
+def _within(count: int) -> int:
+    """How many, in a number that every engine can hold."""
+    return min(max(0, count), _MOST)
 
 
 def _checked_owner(owner: str) -> None:

@@ -18,7 +18,14 @@ from segue.errors import StoreError
 from segue.store.migrations import missing_steps
 from segue.store.rows import Row
 from segue.store.sql import Query, Session, SqlStore
-from segue.store.sqlite_file import APPLICATION_ID, examine, explaining, make_room
+from segue.store.sqlite_file import (
+    APPLICATION_ID,
+    examine,
+    explaining,
+    looked_at,
+    make_room,
+    may_only_be_read,
+)
 from segue.store.words import PARTS
 
 __all__ = ["SqliteStore"]
@@ -55,7 +62,10 @@ class _Connection:
 
 
 class SqliteStore(SqlStore):
-    """Conversations in one file. `clock` gives microseconds since 1970; `timeout` is how long to wait for a writer."""
+    """Conversations in one file. `clock` gives microseconds since 1970; `timeout` is how long to wait for a writer.
+
+    A file that may not be written is read all the same; whoever writes is told so (`readonly`).
+    """
 
     def __init__(self, path: str | Path, *, clock: Callable[[], int] = _machine_clock, timeout: float = 10.0) -> None:
         self.path = Path(path).expanduser().resolve()
@@ -64,25 +74,30 @@ class SqliteStore(SqlStore):
         self._lock = threading.RLock()
         if sqlite3.sqlite_version_info < _OLDEST:
             raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old for the store: 3.35 or newer is needed")
+        self._only_read = may_only_be_read(self.path)
         with _opening:
-            fresh = make_room(self.path)
+            fresh = not self._only_read and make_room(self.path)
             if not fresh:
                 examine(self.path, timeout)
             with explaining(self.where):
-                connection = sqlite3.connect(
-                    self.path, timeout=timeout, isolation_level=None, check_same_thread=False, cached_statements=64
-                )
-                try:
-                    self._set_up(connection)
-                except BaseException:
-                    connection.close()
-                    raise
+                connection = looked_at(self.path, timeout) if self._only_read else self._opened()
         self._connection: sqlite3.Connection | None = connection
         self._inode = self._found_inode()
 
     @property
     def where(self) -> str:
         return str(self.path)
+
+    def _opened(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path, timeout=self._timeout, isolation_level=None, check_same_thread=False, cached_statements=64
+        )
+        try:
+            self._set_up(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
         if not connection.execute("PRAGMA application_id").fetchone()[0]:
@@ -130,6 +145,8 @@ class SqliteStore(SqlStore):
     @contextmanager
     def _writing(self) -> Generator[Session]:
         with self._reading() as session:
+            if self._only_read:
+                raise StoreError(f"{self.where} may only be read: nothing was written", cause="readonly")
             if self._found_inode() != self._inode:
                 raise StoreError(f"{self.where} was removed or replaced while it was in use", cause="failed")
             with _transaction(cast("_Connection", session).raw):

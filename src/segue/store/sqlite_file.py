@@ -17,7 +17,7 @@ from pathlib import Path
 from segue.errors import StoreCause, StoreError
 from segue.store.migrations import missing_steps
 
-__all__ = ["APPLICATION_ID", "examine", "explaining", "make_room"]
+__all__ = ["APPLICATION_ID", "examine", "explaining", "looked_at", "make_room", "may_only_be_read"]
 
 APPLICATION_ID = 0x53454755
 """The letters SEGU, at byte 68 of the file."""
@@ -64,6 +64,32 @@ def explaining(where: str) -> Generator[None]:
         yield
     except (sqlite3.Error, OSError) as error:
         raise explained(error, where) from error
+
+
+def may_only_be_read(path: Path) -> bool:
+    """Whether there is a file that takes no writing: itself, or its folder, where SQLite puts its log."""
+    with explaining(str(path)):
+        return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
+def looked_at(path: Path, timeout: float) -> sqlite3.Connection:
+    """The file opened to be read. Without a log beside it nobody writes to it, and none has to be made."""
+    how = "mode=ro" if any(_beside(path, end).exists() for end in ("-wal", "-journal")) else _ALONE
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?{how}", uri=True, timeout=timeout, isolation_level=None, check_same_thread=False
+    )
+    try:
+        [version] = connection.execute("PRAGMA user_version").fetchone()
+        if missing_steps(version, str(path)):
+            raise StoreError(
+                f"{path} is of an older segue (version {version} of the schema) and may only be read here; "
+                "open it once where it may be written",
+                cause="readonly",
+            )
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def make_room(path: Path) -> bool:

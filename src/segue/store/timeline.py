@@ -162,10 +162,7 @@ def _play(event: Event, line: Timeline) -> None:
         case Sent():
             history.mark_sent()
         case Recalled():
-            history.turns = max(history.turns, event.turns)
-            history.restore(event.ledger)
-            if event.tokens is not None:
-                chat.estimate = msgspec.convert(event.tokens, learnt(Estimate))
+            _recall(event, chat)
         case Compressed():
             before, after = history.supplied()[0], event.applied(history.messages)
             chat.compressed.extend(notes_between(before, after, chat.estimate))
@@ -174,6 +171,18 @@ def _play(event: Event, line: Timeline) -> None:
             history.rewind(event.turn)
         case _:
             return
+
+
+def _recall(event: Recalled, chat: Conversation) -> None:
+    history = chat.history
+    history.turns = max(history.turns, event.turns)
+    if event.ledger:
+        history.restore(event.ledger)
+    for pin in event.pins:
+        if (message := pin.found(history.messages)) is not None:
+            history.pin(message)
+    if event.tokens is not None:
+        chat.estimate = msgspec.convert(event.tokens, learnt(Estimate))
 
 
 def _play_outcome(event: Known | Published, line: Timeline) -> None:

@@ -26,6 +26,8 @@ PARTS = 4_096
 """Parts of one event. What comes after sixteen million words is not found."""
 LONGEST = 64
 _AROUND = 60
+_SHOWN = 160
+"""How much of what was found is shown, however long it is."""
 
 # Written without spaces, so each character is a word; those of other scripts go on over the marks that belong to them.
 _SINGLE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -131,14 +133,14 @@ def show(text: str, query: Iterable[tuple[str, ...]]) -> Shown:
         return Shown(_one_line(text[: 2 * _AROUND]) + ("…" if len(text) > 2 * _AROUND else ""))
     first = found[0]
     start = max(0, first[0] - _AROUND)
-    end = min(len(text), first[1] + _AROUND)
+    end = min(len(text), first[1] + _AROUND, first[0] + _SHOWN)
     if start and (space := text.find(" ", start, first[0])) >= 0:
         start = space + 1
     if end < len(text) and (space := text.rfind(" ", first[1], end)) >= 0:
         end = space
     head = "…" if start else ""
     shift = len(head) - start
-    marks = tuple((left + shift, right + shift) for left, right in found if left >= start and right <= end)
+    marks = tuple((left + shift, min(right, end) + shift) for left, right in found if start <= left < end)
     return Shown(head + _one_line(text[start:end]) + ("…" if end < len(text) else ""), marks)
 
 

@@ -6,17 +6,31 @@ loading, so that a mistake here would still run nothing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from html import escape
+from itertools import groupby
 from typing import assert_never
 
 import msgspec
+from msgspec import UNSET
 
-from segue.canonical.blocks import Block, Code, Media, Message, Opaque, Text, Thinking, ToolCall, ToolResponse, state_of
+from segue.canonical.blocks import (
+    Block,
+    Code,
+    Media,
+    Message,
+    Opaque,
+    Speaker,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResponse,
+    state_of,
+)
 from segue.canonical.jsontext import write
 from segue.canonical.request import Tool
 from segue.view.page import Page
+from segue.view.prose import code, formatted, plain
 from segue.view.style import STYLE
 from segue.view.words import (
     SPEAKERS,
@@ -34,8 +48,6 @@ from segue.view.words import (
 
 __all__ = ["html"]
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)")
-_INLINE = re.compile(r"`([^`\n]+)`|\*\*([^*\n]+)\*\*")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; media-src data:; form-action 'none'"
 _SHOWN = 96
 
@@ -69,7 +81,8 @@ def _escaped(text: str) -> str:
 def _system(page: Page) -> Iterator[str]:
     text = "\n\n".join(block.text for block in page.request.system)
     if text:
-        yield f'<details class="given"><summary>System text</summary><div class="body">{_text(text)}</div></details>'
+        body = f'<div class="body md">{formatted(text)}</div>'
+        yield f'<details class="given"><summary>System text</summary>{body}</details>'
 
 
 def _tools(tools: tuple[Tool, ...]) -> Iterator[str]:
@@ -83,18 +96,20 @@ def _tools(tools: tuple[Tool, ...]) -> Iterator[str]:
 
 
 def _message(message: Message, answered: Answered) -> Iterator[str]:
-    told = [part for block in message.blocks for part in _block(block, answered)]
+    told = [part for block in message.blocks for part in _block(block, answered, message.speaker)]
     if told:
         name = f" <small>{_escaped(message.name)}</small>" if message.name else ""
         who = message.speaker
         yield f'<article class="{who}"><h2>{SPEAKERS[who]}{name}</h2>\n{_joined(told)}</article>'
 
 
-def _block(block: Block, answered: Answered) -> Iterator[str]:
+def _block(block: Block, answered: Answered, speaker: Speaker) -> Iterator[str]:
     match block:
         case Text():
             if block.text.strip():
-                yield f'<div class="text{" refusal" if block.refusal else ""}">{_text(block.text)}</div>'
+                words = plain(block.text) if speaker == "human" else formatted(block.text)
+                look = f"text{'' if speaker == 'human' else ' md'}{' refusal' if block.refusal else ''}"
+                yield f'<div class="{look}">{words}</div>'
         case Thinking():
             yield _thinking(block)
         case ToolCall():
@@ -105,7 +120,7 @@ def _block(block: Block, answered: Answered) -> Iterator[str]:
         case Media():
             yield _media(block)
         case Code():
-            yield _code(block.code, block.language)
+            yield code(block.code, block.language)
         case Opaque():
             if block.silent is None:
                 yield f'<p class="aside">{_escaped(opaque_words(block))}</p>'
@@ -119,13 +134,13 @@ def _thinking(block: Thinking) -> str:
     head = _escaped(shortened(block.text, 80))
     return (
         f'<details class="thinking"><summary>Thinking · <span>{head}</span></summary>'
-        f'<div class="body">{_text(block.text)}</div></details>'
+        f'<div class="body md">{formatted(block.text)}</div></details>'
     )
 
 
 def _call(call: ToolCall, results: list[ToolResponse]) -> str:
     text = argument_text(call)
-    body = _code(_spread(text), "arguments") if text not in ("", "{}") else ""
+    body = code(_spread(text), "arguments") if text not in ("", "{}") else ""
     state = state_of(results[-1]) if results else "pending"
     return _folded(
         state, call.name, shortened(text, _SHOWN), state_words(results), body + "".join(map(_result, results))
@@ -140,16 +155,17 @@ def _folded(kind: str, name: str, line: str, note: str, body: str) -> str:
 
 
 def _result(response: ToolResponse) -> str:
-    media = [block for block in response.content or () if isinstance(block, Media)]
-    shown = "".join(map(_media, media))
-    rest = response if not media else msgspec.structs.replace(response, content=_without(media, response))
-    text = result_text(rest)
+    """What came back, in its order: words as one piece up to the next picture."""
     made_up = '<p class="aside">made up: no result was recorded</p>' if response.synthetic else ""
-    return made_up + shown + (_code(_spread(text), "result") if text else "")
-
-
-def _without(media: list[Media], response: ToolResponse) -> tuple[Block, ...]:
-    return tuple(block for block in response.content or () if not any(block is other for other in media))
+    pieces: list[str] = []
+    for is_media, blocks in groupby(response.content or (), lambda block: isinstance(block, Media)):
+        if is_media:
+            pieces += [_media(block) for block in blocks if isinstance(block, Media)]
+        elif text := result_text(msgspec.structs.replace(response, content=tuple(blocks), structured=UNSET)):
+            pieces.append(code(_spread(text), "result"))
+    if not pieces and (text := result_text(response)):
+        pieces.append(code(_spread(text), "result"))
+    return made_up + "".join(pieces)
 
 
 def _media(block: Media) -> str:
@@ -163,44 +179,6 @@ def _media(block: Media) -> str:
     if kind == "image":
         return f'<figure><img src="{_escaped(address)}" alt="{words}"><figcaption>{words}</figcaption></figure>'
     return f'<figure><{kind} controls src="{_escaped(address)}"></{kind}><figcaption>{words}</figcaption></figure>'
-
-
-def _text(text: str) -> str:
-    """Words with their code set apart; line ends stay."""
-    parts: list[str] = []
-    lines: list[str] = []
-    fence, label = "", ""
-    for line in text.split("\n"):
-        found = _FENCE.fullmatch(line.rstrip())
-        if fence and found and found[1].startswith(fence) and not found[2]:
-            parts.append(_code("\n".join(lines), label))
-            lines, fence = [], ""
-        elif found and not fence:
-            parts.append(_prose("\n".join(lines)))
-            lines, fence, label = [], found[1], found[2].strip()
-        else:
-            lines.append(line)
-    rest = "\n".join(lines)
-    return "".join([*parts, _code(rest, label) if fence else _prose(rest)])
-
-
-def _prose(text: str) -> str:
-    if not text.strip():
-        return ""
-    parts: list[str] = []
-    at = 0
-    text = text.strip("\n")
-    for found in _INLINE.finditer(text):
-        code, strong = found.groups()
-        marked = f"<code>{_escaped(code)}</code>" if code is not None else f"<strong>{_escaped(strong)}</strong>"
-        parts += [_escaped(text[at : found.start()]), marked]
-        at = found.end()
-    return f"<p>{''.join(parts)}{_escaped(text[at:])}</p>"
-
-
-def _code(text: str, label: str = "") -> str:
-    named = f' data-label="{_escaped(label)}"' if label else ""
-    return f"<pre{named}><code>{_escaped(text)}</code></pre>"
 
 
 def _spread(text: str) -> str:

@@ -29,6 +29,7 @@ from segue.store.events import (
     Unknown,
     kind_of,
 )
+from segue.view.calls import Calls
 from segue.view.words import (
     SPEAKERS,
     STATES,
@@ -59,11 +60,16 @@ def is_message(event: Event) -> bool:
     return isinstance(event, Said | Completed | Known | Cancelled)
 
 
-def lines_of(record: Record, *, full: bool = False) -> Iterator[Line]:
-    """The lines of an event; long results by their beginning unless they are wanted in `full`."""
+def lines_of(record: Record, calls: Calls | None = None, *, full: bool = False) -> Iterator[Line]:
+    """The lines of an event; long results by their beginning unless they are wanted in `full`.
+
+    `calls` knows what was shown before it.
+    """
     match record.event:
         case Said(message) | Completed(message) | Known(message) | Cancelled(message):
-            for line in _message(message, full=full):
+            calls = calls if calls is not None else Calls()
+            calls.meet(message)
+            for line in _message(message, calls, full=full):
                 yield Line(line.style, without_controls(line.text))
         case event:
             yield Line("dim", without_controls(f"· {event_words(event)}"))
@@ -77,8 +83,7 @@ def event_words(event: Event) -> str:
         case Sent():
             return f"sent to {_target(event.target, event.model)}" if event.target else "sent; to whom is not known"
         case Recalled():
-            calls = f": {counted(len(event.ledger), 'call')}" if event.ledger else ""
-            return f"what was known before this was kept here{calls}"
+            return _recalled(event)
         case Broke():
             return f"a reply broke off ({event.reply.finish}): {shortened(event.reply.text, 80) or 'nothing said'}"
         case Compressed():
@@ -108,18 +113,25 @@ def _given(event: Opened) -> str:
     return ", ".join(parts) or "nothing beside the messages"
 
 
+def _recalled(event: Recalled) -> str:
+    if event.pins:
+        return f"pinned: message {', '.join(str(pin.place + 1) for pin in event.pins)}"
+    calls = f": {counted(len(event.ledger), 'call')}" if event.ledger else ""
+    return f"what was known before this was kept here{calls}"
+
+
 def _target(target: str, model: str | None) -> str:
     return f"{target} ({model})" if model else target
 
 
-def _message(message: Message, *, full: bool) -> Iterator[Line]:
+def _message(message: Message, calls: Calls, *, full: bool) -> Iterator[Line]:
     if message.speaker != "tool":
         yield Line("head", SPEAKERS[message.speaker])
     for block in message.blocks:
-        yield from _block(block, full=full)
+        yield from _block(block, calls, full=full)
 
 
-def _block(block: Block, *, full: bool) -> Iterator[Line]:
+def _block(block: Block, calls: Calls, *, full: bool) -> Iterator[Line]:
     match block:
         case Text():
             yield from (Line("text", line) for line in block.text.splitlines())
@@ -128,9 +140,9 @@ def _block(block: Block, *, full: bool) -> Iterator[Line]:
             yield from (Line("dim", f"  {line}") for line in told if line)
         case ToolCall():
             text = argument_text(block)
-            yield Line("call", f"→ {block.name} {text if full else shortened(text, _WIDE)}")
+            yield Line("call", f"→ {block.name}{calls.of_call(block)} {text if full else shortened(text, _WIDE)}")
         case ToolResponse():
-            yield from _result(block, full=full)
+            yield from _result(block, calls.of_result(block), full=full)
         case Media():
             yield Line("dim", f"[{media_words(block)}]")
         case Code():
@@ -142,12 +154,12 @@ def _block(block: Block, *, full: bool) -> Iterator[Line]:
             assert_never(block)
 
 
-def _result(block: ToolResponse, *, full: bool) -> Iterator[Line]:
+def _result(block: ToolResponse, whose: str, *, full: bool) -> Iterator[Line]:
     state = STATES[state_of(block)]
     style: Style = "bad" if state else "result"
     lines = result_text(block).splitlines() or [""]
     shown = lines if full else lines[:_RESULT_LINES]
-    name = f"← {block.name or 'result'}{f' ({state})' if state else ''}"
+    name = f"← {block.name or 'result'}{whose}{f' ({state})' if state else ''}"
     if len(lines) == 1:
         yield Line(style, f"{name} {lines[0] if full else shortened(lines[0], _WIDE)}".rstrip())
         return

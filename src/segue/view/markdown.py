@@ -1,4 +1,7 @@
-"""A conversation as Markdown: words as they were said, calls and results in fences that nothing in them can end."""
+"""A conversation as Markdown: words as they were said, calls and results in fences that nothing in them can end.
+
+No words can pass for another turn or swallow the next one: see `prose.contained`.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import assert_never
 
 from segue.canonical.blocks import Block, Code, Media, Message, Opaque, Text, Thinking, ToolCall, ToolResponse
 from segue.view.page import Page
+from segue.view.prose import LONGEST, contained
 from segue.view.words import (
     SPEAKERS,
     Answered,
@@ -32,7 +36,7 @@ def markdown(page: Page) -> str:
     system = "\n\n".join(block.text for block in page.request.system)
     parts = [f"# {_plain(page.title)}\n\n{facts}"]
     if system:
-        parts.append(f"## System\n\n{without_controls(system)}\n")
+        parts.append(f"## System\n\n{_words(system)}\n")
     if page.request.tools:
         tools = "".join(f"- {_code(tool.name)}{_described(tool.description)}\n" for tool in page.request.tools)
         parts.append(f"## Tools\n\n{tools}")
@@ -54,10 +58,10 @@ def _block(block: Block, answered: Answered) -> Iterator[str]:
     match block:
         case Text():
             if block.text.strip():
-                yield without_controls(block.text.rstrip())
+                yield _words(block.text)
         case Thinking():
-            text = block.text.strip() or "(not disclosed)"
-            yield "".join(f"> {line}\n" for line in without_controls(f"*thinking* {text}").splitlines()).rstrip()
+            text = _words(f"*thinking* {block.text.strip() or '(not disclosed)'}")
+            yield "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
         case ToolCall():
             results = answered.of(block)
             state = state_words(results)
@@ -75,6 +79,11 @@ def _block(block: Block, answered: Answered) -> Iterator[str]:
                 yield f"[{_plain(opaque_words(block))}]"
         case _:  # pragma: no cover
             assert_never(block)
+
+
+def _words(text: str) -> str:
+    """What was said; where it is too long to be understood, in a fence."""
+    return contained(text) if len(text) <= LONGEST else _fenced(text)
 
 
 def _fenced(text: str, language: str = "") -> str:

@@ -28,8 +28,22 @@ h2 small { font-weight: 400; }
 p { margin: 0 0 .75rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 .text > :last-child, .body > :last-child { margin-bottom: 0; }
 .text + .text { margin-top: .75rem; }
+.md p { white-space: normal; }
+.md :is(h3, h4, h5, h6) { margin: 1.1rem 0 .4rem; font-size: 1rem; line-height: 1.35; font-weight: 650; }
+.md h3 { font-size: 1.2rem; }
+.md h4 { font-size: 1.08rem; }
+.md > :first-child { margin-top: 0; }
+.md :is(ul, ol) { margin: 0 0 .75rem; padding-left: 1.6rem; }
+.md :is(li, li > p) { margin: 0 0 .2rem; overflow-wrap: anywhere; }
+.md li > :is(ul, ol) { margin: .2rem 0 0; }
+.md blockquote { margin: 0 0 .75rem; padding-left: .9rem; border-left: 2px solid var(--line); color: var(--soft); }
+.md table { display: block; margin: 0 0 .75rem; overflow: auto; border-collapse: collapse; font-size: .92em; }
+.md :is(th, td) { padding: .3rem .6rem; border: 1px solid var(--line); text-align: left; vertical-align: top; }
+.md .right { text-align: right; }
+.md .center { text-align: center; }
+.md hr { margin: 1rem 0; border: 0; border-top: 1px solid var(--line); }
 code, pre { font: .86em/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
-p code { padding: .1em .3em; background: var(--code); border-radius: .25em; }
+:is(p, li, td, th, h3, h4, h5, h6) > code { padding: .1em .3em; background: var(--code); border-radius: .25em; }
 pre {
   position: relative; margin: 0 0 .75rem; padding: .7rem .85rem; max-height: 32rem; overflow: auto;
   background: var(--code); border-radius: .4rem; white-space: pre-wrap; overflow-wrap: anywhere;
@@ -62,7 +76,9 @@ summary span { color: var(--soft); }
 .aside { color: var(--soft); font-size: .9rem; }
 a { color: var(--accent); }
 figure { margin: .5rem 0; }
-img, video { max-width: 100%; max-height: 32rem; border-radius: .4rem; border: 1px solid var(--line); }
+img, video {
+  max-width: 100%; max-height: 32rem; border-radius: min(.4rem, 10%); border: 1px solid var(--line);
+}
 figcaption { color: var(--soft); font-size: .8rem; }
 @media print {
   :root {

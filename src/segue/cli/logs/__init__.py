@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
+import msgspec
+
 from segue.canonical.jsontext import read
 from segue.cli.logs import claude_code, codex
 from segue.cli.logs.recorded import Line, Recorded
@@ -19,12 +21,22 @@ __all__ = ["Recorded", "read_log", "with_line"]
 
 _BODIES = frozenset({"messages", "input", "contents"})
 _CLIENTS = (claude_code, codex)
+# The line of a file is told once, as its place.
+_OWN_LINE = re.compile(r"\bat line 1, ")
 _ENTRY = re.compile(r"\w+\[(\d+)\]")
 
 
 def read_log(data: bytes, source: str | None = None) -> Recorded | dict[str, Any]:
     """The body that a file holds; or, where it is an export of ours, that value."""
-    lines = _lines(data)
+    lines, torn = _lines(data)
+    found = _recorded(data, lines, source, torn=torn is not None)
+    if torn is None or not isinstance(found, Recorded):
+        return found
+    counted = {**found.left_out, f"line at the end that is cut off (line {torn})": 1}
+    return msgspec.structs.replace(found, left_out=counted)
+
+
+def _recorded(data: bytes, lines: list[Line] | None, source: str | None, *, torn: bool) -> Recorded | dict[str, Any]:
     if lines is None:
         value = read(data)[0]
         if not isinstance(value, dict):
@@ -39,7 +51,7 @@ def read_log(data: bytes, source: str | None = None) -> Recorded | dict[str, Any
             if source not in (None, client.API):
                 raise InputError(f"this is a log of {client.NAME}, which speaks {client.API} and not {source}")
             return client.recorded(lines)
-    if len(lines) == 1:
+    if len(lines) == 1 and (not torn or _BODIES & lines[0].value.keys()):
         return Recorded("body", lines[0].value, source)
     if all(_BODIES & line.value.keys() for line in lines):
         raise InputError(f"each of the {len(lines)} lines is a body of its own: import them one by one", path="line 1")
@@ -55,21 +67,24 @@ def with_line(error: InputError, recorded: Recorded) -> InputError:
     return InputError(error.message, path=f"line {recorded.lines[place]}: {error.path}")
 
 
-def _lines(data: bytes) -> list[Line] | None:
-    """The objects of JSON lines; None where this is one JSON value."""
+def _lines(data: bytes) -> tuple[list[Line] | None, int | None]:
+    """The objects of JSON lines; None where this is one JSON value. And the last line, if it came to no end: whoever
+    wrote it was still writing, or is no more."""
     rows = [(number, row) for number, row in enumerate(data.split(b"\n"), 1) if row.strip()]
     if len(rows) < 2 or not _is_whole(rows[0][1]):
-        return None
+        return None, None
     lines: list[Line] = []
     for number, row in rows:
         try:
             value = read(row)[0]
         except InputError as error:
-            raise InputError(error.message, path=f"line {number}") from None
+            if number == rows[-1][0] and not data.endswith(b"\n") and row.lstrip().startswith(b"{"):
+                return lines, number
+            raise InputError(_OWN_LINE.sub("at ", error.message), path=f"line {number}") from None
         if not isinstance(value, dict):
             raise InputError(f"an object was expected, not {type(value).__name__}", path=f"line {number}")
         lines.append(Line(number, cast("dict[str, Any]", value)))
-    return lines
+    return lines, None
 
 
 def _is_whole(row: bytes) -> bool:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from segue.cli.logs.recorded import Line, Recorded
+from segue.cli.logs.recorded import Line, Recorded, is_the_clients, title_of
 from segue.errors import InputError
 
 __all__ = ["API", "NAME", "is_line", "recorded"]
@@ -49,7 +49,7 @@ def recorded(lines: list[Line]) -> Recorded:
     counted["lines that no model wrote"] = len(way) - len(real)
     # The summary stands for what was there before it, and so before what was kept of that.
     ordered = sorted(real, key=lambda line: (not line.value.get("isCompactSummary"), line.number))
-    return _body(ordered, _title(lines), counted)
+    return _body(ordered, _title(lines) or _opening(ordered, own), counted)
 
 
 def _is_aside(line: Line) -> bool:
@@ -132,7 +132,8 @@ def _body(lines: list[Line], title: str | None, counted: dict[str, int]) -> Reco
         raise InputError("nothing was said in this session")
     messages: list[dict[str, Any]] = []
     numbers: list[int] = []
-    replies: dict[str, dict[str, Any]] = {}
+    times: list[int | None] = []
+    replies: dict[str, tuple[dict[str, Any], int]] = {}
     seen: set[Any] = set()
     model = None
     for line in lines:
@@ -144,17 +145,20 @@ def _body(lines: list[Line], title: str | None, counted: dict[str, int]) -> Reco
         model = said.get("model") or model
         name = _reply(line)
         if name in replies:
-            whole = cast("list[Any]", replies[name]["content"])
+            message, place = replies[name]
+            whole = cast("list[Any]", message["content"])
             whole += [block for block in _blocks(line) if not _is_there(block, whole)]
+            times[place] = line.at or times[place]
             continue
         message = {"role": said.get("role", line.value["type"]), "content": said.get("content")}
         if name is not None:
             message["content"] = list(_blocks(line))
-            replies[name] = message
+            replies[name] = message, len(messages)
         messages.append(message)
         numbers.append(line.number)
+        times.append(line.at)
     body = {**({"model": model} if model else {}), "messages": messages}
-    return Recorded("claude-code", body, API, title, numbers, counted)
+    return Recorded("claude-code", body, API, title, numbers, counted, times)
 
 
 def _is_there(block: Mapping[str, Any], blocks: list[Mapping[str, Any]]) -> bool:
@@ -173,13 +177,39 @@ def _blocks(line: Line) -> list[Mapping[str, Any]]:
 
 
 def _title(lines: list[Line]) -> str | None:
-    """What the user called it, or else the client."""
+    """What the user called it, or else the client. A file may also have the titles of other sessions."""
+    entries = {line.value.get("uuid") for line in lines} - {None}
+    sessions = {line.value.get("sessionId") for line in lines if is_line(line)} - {None}
     for kind, key in _TITLES:
-        titles = [line.value.get(key) for line in lines if line.value.get("type") == kind]
-        named = [title for title in titles if isinstance(title, str) and title]
+        named = [
+            title
+            for line in lines
+            if line.value.get("type") == kind
+            and ("sessionId" not in line.value or not sessions or line.value["sessionId"] in sessions)
+            and ("leafUuid" not in line.value or line.value["leafUuid"] in entries)
+            and isinstance(title := line.value.get(key), str)
+            and title
+        ]
         if named:
             return named[-1]
     return None
+
+
+def _opening(told: list[Line], own: list[Line]) -> str | None:
+    """The user's first words, where what is told does not begin with them."""
+    first = next((line for line in told if line.value.get("type") == "user"), None)
+    if first is None or _users_words(first):
+        return None
+    return next((title_of(words) for line in own if (words := _users_words(line))), None)
+
+
+def _users_words(line: Line) -> str:
+    """What the user said himself in an entry; nothing where the client speaks in his name."""
+    if line.value.get("type") != "user" or line.value.get("isMeta") or line.value.get("isCompactSummary"):
+        return ""
+    texts = [block.get("text") for block in _blocks(line) if block.get("type") == "text"]
+    said = [text for text in texts if isinstance(text, str) and not is_the_clients(text)]
+    return "\n".join(said).strip()
 
 
 def _object(value: object) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from segue.cli.logs.recorded import Line, Recorded
+from segue.cli.logs.recorded import Line, Recorded, is_the_clients, title_of
 from segue.errors import InputError
 
 __all__ = ["API", "NAME", "is_line", "recorded"]
@@ -42,10 +42,14 @@ class _Rollout:
         self.items: list[tuple[int, dict[str, Any]]] = []
         self.model: str | None = None
         self.instructions: str | None = None
+        self.opening: str | None = None
+        self.times: dict[int, int | None] = {}
+        self._compacted: set[int] = set()
         self.counted = {"items before the client's own compaction": 0, "items that were rolled back": 0}
 
     def take(self, line: Line) -> None:
         value = line.value
+        self.times[line.number] = line.at
         kind = value.get("type")
         payload = cast("dict[str, Any]", value.get("payload")) if isinstance(value.get("payload"), dict) else {}
         match kind:
@@ -71,6 +75,8 @@ class _Rollout:
             raise InputError("an item without a type", path=f"line {number}")
         if item["type"] not in _OWN:
             self.items.append((number, item))
+            if self.opening is None and number not in self._compacted:
+                self.opening = _users_words(item) or None
 
     def _meta(self, payload: dict[str, Any]) -> None:
         base = payload.get("base_instructions")
@@ -80,6 +86,7 @@ class _Rollout:
 
     def _compact(self, number: int, payload: dict[str, Any]) -> None:
         self.counted["items before the client's own compaction"] += len(self.items)
+        self._compacted.add(number)
         instead = payload.get("replacement_history")
         if isinstance(instead, list):
             self.items = []
@@ -99,16 +106,33 @@ class _Rollout:
         self.counted["items that were rolled back"] += len(self.items) - cut
         del self.items[cut:]
 
+    @property
+    def title(self) -> str | None:
+        """The user's first words, where the session does not begin with them."""
+        first = next(((number, item) for number, item in self.items if item.get("role") == "user"), None)
+        if first is None or self.opening is None or (first[0] not in self._compacted and _users_words(first[1])):
+            return None
+        return title_of(self.opening)
+
 
 def _is_users(item: dict[str, Any]) -> bool:
     """Whether the user said this."""
     if item.get("type") != "message" or item.get("role") != "user":
         return False
+    return not _text(item).lstrip().startswith(_CONTEXT)
+
+
+def _users_words(item: dict[str, Any]) -> str:
+    """What the user said himself; nothing where the client speaks in his name."""
+    text = _text(item).strip() if _is_users(item) else ""
+    return "" if is_the_clients(text) else text
+
+
+def _text(item: dict[str, Any]) -> str:
     content = item.get("content")
     parts = cast("list[Any]", content) if isinstance(content, list) else [content]
-    first = parts[0] if parts else None
-    text: object = cast("dict[str, Any]", first).get("text") if isinstance(first, dict) else first
-    return not (isinstance(text, str) and text.lstrip().startswith(_CONTEXT))
+    texts = [cast("dict[str, Any]", part).get("text") if isinstance(part, dict) else part for part in parts]
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def recorded(lines: list[Line]) -> Recorded:
@@ -122,4 +146,6 @@ def recorded(lines: list[Line]) -> Recorded:
     if rollout.instructions:
         body["instructions"] = rollout.instructions
     body["input"] = [item for _, item in rollout.items]
-    return Recorded("codex", body, API, None, [number for number, _ in rollout.items], rollout.counted)
+    numbers = [number for number, _ in rollout.items]
+    times = [rollout.times.get(number) for number in numbers]
+    return Recorded("codex", body, API, rollout.title, numbers, rollout.counted, times)
