@@ -134,7 +134,7 @@ def test_what_is_in_hand_is_not_deleted_but_by_its_owner(stores, kept, clock: Cl
         with pytest.raises(LeaseError) as caught:
             stores[1].delete(free, kept.id, owner=owner)
         assert (caught.value.owner, caught.value.until) == ("the first", "1970-01-01T00:17:40.000Z")
-        assert caught.value.until in str(caught.value)
+        assert "1970-01-01T00:17:40.000Z" in str(caught.value)
     assert stores[1].get(free).id == free
     kept.add_user("still here")
     clock.passes(TTL)
