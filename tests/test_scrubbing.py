@@ -26,6 +26,11 @@ SECRETS: dict[str, list[tuple[str, str, str]]] = {
         (f"Proxy-Authorization: Basic {LONG}=", LONG, "Basic"),
         (f"authorization=token {LONG}", LONG, ""),
     ],
+    "cookie": [
+        ("Cookie: session=abc; theme=dark\nnext", "session=abc", "next"),
+        ('{"Set-Cookie": "id=a3fWa; Max-Age=2592000"}', "a3fWa", '"}'),
+        (r"{\"cookie\": \"sid=s3cr3t\"}", "s3cr3t", "cookie"),
+    ],
     "bearer token": [(f"use bearer {LONG}.", LONG, "use bearer ")],
     "token": [("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl now", "eyJzdWIi", " now")],
     "Anthropic key": [(f"sk-ant-api03-{LONG}-AA", LONG, ""), (f"'sk-ant-oat01-{LONG}'", LONG, "'")],
@@ -57,6 +62,15 @@ SECRETS: dict[str, list[tuple[str, str, str]]] = {
         ("https://b.s3.amazonaws.com/x?X-Amz-Signature=0123456789abcdef&y=1", "0123456789abcdef", "&y=1"),
         ("https://h/v1beta/models/m:generate?key=0123456789abcdef", "0123456789abcdef", "?key="),
         ("https://a.blob.core.windows.net/c?sv=1&sig=abcdefgh%3D", "abcdefgh", "&sig="),
+        ("https://mcp.example.com/mcp/?tavilyApiKey=0123456789", "0123456789", "mcp/?"),
+    ],
+    "option": [
+        ("mysql --password hunter2hunter db", "hunter2hunter", " db"),
+        ("gh auth login --with-token abcdefgh", "abcdefgh", "--with-token"),
+        ('["login", "--password", "correcthorse"]', "correcthorse", '"login"'),
+        (r"[\"-token\",\"correcthorse\"]", "correcthorse", "-token"),
+        ("curl -u me:hunter2 https://x", "hunter2", "curl -u me:"),
+        ("curl --user 'me:hunter2'", "hunter2", "me:"),
     ],
     "secret": [
         ("MISTRAL_API_KEY=0123456789abcdef", "0123456789abcdef", "MISTRAL_API_KEY="),
@@ -66,8 +80,11 @@ SECRETS: dict[str, list[tuple[str, str, str]]] = {
         ("password: hunter22 and more", "hunter22", "and more"),
         ("Ocp-Apim-Subscription-Key: 0123456789abcdef", "0123456789abcdef", ""),
         ('"authorization_token":"0123456789"', "0123456789", "authorization_token"),
+        ('{"metadata": {"token": "abcdefgh"}}', "abcdefgh", "metadata"),
+        ("sessionToken=abcdefgh", "abcdefgh", "sessionToken="),
     ],
 }
+MORE = ("cookie:", "cookie: a=", "--a-", "-u a", "token", "&" + "key" * 20)
 CASES = [(name, *case) for name, cases in SECRETS.items() for case in cases]
 
 
@@ -99,6 +116,8 @@ def test_each_shape_is_needed_and_does_its_part(name: str):
         "The basic understanding of bearer authentication is fine.",
         "task-management-with-a-long-name",
         "hist_tool_fyEG9KYWStZB4DYBUkn4gqR0 toolu_01A call_abc functions.read_file:3",
+        "--token-limit 10000 --pass-through yes -u root",
+        "The cookie: chocolate. A cookie = sugar",
         "max_tokens: 1000, tokens = 12345678, total_tokens: 123456789",
         "https://example.com/path?page=2&sort=up#top",
         "mail me@example.com",
@@ -121,9 +140,40 @@ def test_values_are_scrubbed_and_so_are_fields_by_their_names():
     assert scrub_values(told) == told
 
 
+def test_a_field_that_is_named_like_a_secret_is_one_however_short_or_spelled():
+    named = ["password", "Cookie", "X-Api-Key", "apiKey", "OPENAI_API_KEY", "token", "clientSecret", "sessionToken"]
+    for name in named:
+        assert scrub_values({name: "ab"}) == {name: "[secret removed]"}
+        assert scrub_values({name: ["ab"]}) == {name: ["[secret removed]"]}
+        for pair in ("name", "key"):
+            assert scrub_values([{pair: name, "value": "ab"}]) == [{pair: name, "value": "[secret removed]"}]
+    assert scrub_values({"cookies": [{"name": "sid", "value": "ab"}]})["cookies"][0]["value"] == "[secret removed]"
+    for name in ("max_tokens", "token_count", "key", "passage", "secretary", "tokenizer"):
+        assert scrub_values({name: "ab"}) == {name: "ab"}
+    schema = {"properties": {"token": {"type": "string"}}, "required": ["token", "password"], "password": True}
+    assert scrub_values(schema) == schema
+
+
+def test_the_value_behind_an_option_goes_in_a_list_too():
+    told = scrub_values({"args": ["login", "--password", "correcthorse", "--verbose", "please"]})
+    assert told == {"args": ["login", "--password", "[option removed]", "--verbose", "please"]}
+    assert scrub_values(told) == told
+
+
 def test_long_texts_take_no_longer_than_they_are_long():
     """A hundred thousand characters of what almost is a secret: seconds would be a pattern that goes back and forth."""
-    for piece in ("a_", "eyJ", "sk-", "-----BEGIN ", "://a:", "authorization: ", "bearer ", "secret = ", "?key="):
+    for piece in (
+        "a_",
+        "eyJ",
+        "sk-",
+        "-----BEGIN ",
+        "://a:",
+        "authorization: ",
+        "bearer ",
+        "secret = ",
+        "?key=",
+        *MORE,
+    ):
         started = time.process_time()
         scrub(piece * (100_000 // len(piece)))
         assert time.process_time() - started < 5

@@ -142,6 +142,7 @@ class Conversation:
         self._made_up: Sequence[str] = ()
         self._asked: Asked | None = None
         self._compressed: list[Note] = []
+        self._told: dict[tuple[str, str | None], int] = {}
         self._estimate = Estimate()
         self._weighed: tuple[int, int, float] = (0, 0, 0.0)
         self.system = system
@@ -245,6 +246,11 @@ class Conversation:
         self._sent, self._made_up, self._asked = asked
 
     @property
+    def compressed(self) -> list[Note]:
+        """What compressions did to messages: each target is told, in the report of its next request."""
+        return self._compressed
+
+    @property
     def messages(self) -> tuple[Message, ...]:
         return self._history.messages
 
@@ -306,7 +312,7 @@ class Conversation:
         """Makes the messages cost no more than `budget` tokens, by an estimate or by `count`.
 
         Strategies: `truncate-results`, `drop-oldest`, `middle-out` (which needs `summarise`), `dense`. What was done is
-        in the notes of the answer, and in the report of the next request.
+        in the notes of the answer, and in the report of the next request to each target.
         """
         request = msgspec.structs.replace(self._request, messages=self._history.supplied()[0])
         made = compress(
@@ -445,7 +451,7 @@ class Conversation:
         grown = self._grown(aim)
         whole = grown.render(request, self._history) if grown is not None else None
         if whole is not None:
-            report = Chained((self._noted(), whole.report))
+            report = Chained((self._noted(aim), whole.report))
             rendered = Rendered(report, aim.asked(request, whole.names), fragments=whole.pieces)
             return self._remembered(rendered, whole.transcript, whole.newest)
         report = Report()
@@ -453,21 +459,23 @@ class Conversation:
         transcript, said = aim.say(msgspec.structs.replace(request, messages=messages), report)
         if grown is not None:
             grown.begin(request, self._history, said, report, transcript)
-        report = Chained((self._noted(supplied), report))
+        report = Chained((self._noted(aim, supplied), report))
         rendered = Rendered(report, aim.asked(request, said.names), body=said.body)
         return self._remembered(rendered, transcript, report)
 
-    def _noted(self, supplied: Iterable[str] = ()) -> Report:
-        """What the history itself has to say."""
+    def _noted(self, aim: _Target, supplied: Iterable[str] = ()) -> Report:
+        """What the history itself has to say, and what compressions did that this target was not told yet."""
         noted = Report()
         for call_id in supplied:
             noted.add("supplied", "one side of this interaction came from the ledger", call_id=call_id)
         for call_id, entry in self._history.doubted.items():
             for response in entry.evidence:
                 noted.add("dedupe", f"another result, {state_of(response)}: kept as evidence", call_id=call_id)
-        for note in self._compressed:
-            noted.add("compressed", str(note), call_id=note.calls[0] if len(note.calls) == 1 else None)
-        self._compressed = []
+        told = aim.wire.name, aim.model
+        for note in self._compressed[self._told.get(told, 0) :]:
+            if not self._history.took_back(note.calls):
+                noted.add("compressed", str(note), call_id=note.calls[0] if len(note.calls) == 1 else None)
+        self._told[told] = len(self._compressed)
         return noted
 
     def _grown(self, aim: _Target) -> Increments | None:
@@ -494,6 +502,8 @@ class Conversation:
         history = self._history
         request = msgspec.structs.replace(self._request, messages=history.messages)
         more = {"tokens": msgspec.to_builtins(self._estimate)} if self._estimate.learned else {}
+        if self._compressed:
+            more["compressed"] = msgspec.to_builtins(self._compressed)
         ledger = [dumped(entry) for entry in history.ledger.values()]
         return dumps(request, turns=history.turns, ledger=ledger, **more)
 
@@ -505,6 +515,7 @@ class Conversation:
         stored = enumerate(envelope.get("ledger", ()))
         made._history.restore(decode_interaction(entry, f"ledger[{position}]") for position, entry in stored)
         made._estimate = msgspec.convert(envelope.get("tokens", {}), learnt(Estimate))
+        made._compressed = [msgspec.convert(note, learnt(Note)) for note in envelope.get("compressed", ())]
         return made
 
 

@@ -5,6 +5,7 @@ SegueError
 ├── InputError            what the caller gave can't be read or can't be meant; `.path` names the place
 ├── ProjectionError       segue could not keep its own promise (an id or a name would be ambiguous): a bug of ours
 ├── RemoteProtocolError   what a provider sent is not its own protocol
+├── UpstreamError         a provider did not answer, or not as asked; `.cause` says how, `.retryable` if it passes
 └── StoreError            the store of conversations failed; `.cause` says how, `.retryable` whether it may pass
     ├── ConflictError     somebody else wrote the conversation first; read it again
     └── LeaseError        another process has the conversation in hand
@@ -27,6 +28,8 @@ __all__ = [
     "SegueError",
     "StoreCause",
     "StoreError",
+    "UpstreamCause",
+    "UpstreamError",
     "checked_profile",
     "text_argument",
 ]
@@ -45,6 +48,30 @@ StoreCause = Literal[
     "readonly",  # may be read but not written
     "refused",  # the file or the server may not be used by this user
 ]
+
+UpstreamCause = Literal[
+    "auth",  # the provider does not take the key, or not for this
+    "broken",  # the reply broke off, or is none
+    "key",  # there is no key
+    "missing",  # there is no such model, or no such address
+    "network",  # the provider can't be reached, or the connection broke before the reply
+    "overloaded",  # too much to do, or out of order
+    "rate-limited",  # too many requests, or no credit left
+    "refused",  # the request itself is refused
+    "timeout",  # nothing came in time
+]
+_BRIEF: dict[UpstreamCause, str] = {
+    "auth": "refused the key",
+    "broken": "broke off",
+    "key": "has no key",
+    "missing": "has no such model",
+    "network": "can't be reached",
+    "overloaded": "is overloaded",
+    "rate-limited": "is rate limited",
+    "refused": "refused the request",
+    "timeout": "does not answer",
+}
+_PASSING = frozenset[UpstreamCause]({"broken", "network", "overloaded", "rate-limited", "timeout"})
 
 
 class SegueError(Exception):
@@ -107,6 +134,41 @@ class RemoteProtocolError(SegueError):
         self.code = code
         self.kind = kind
         self.message = said if message is None else message
+
+
+class UpstreamError(SegueError):
+    """A provider that did not answer, or not as asked. The text names what fixes it, and never holds a key.
+
+    `brief` is a few words that go behind the provider's name. `retry_after` is how many seconds it asked for.
+    `retryable` says that the same request may succeed later, without anybody doing anything about it.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        cause: UpstreamCause,
+        provider: str = "",
+        model: str = "",
+        status: int | None = None,
+        retry_after: float | None = None,
+        brief: str | None = None,
+        retryable: bool | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.cause: UpstreamCause = cause
+        self.provider = provider
+        self.model = model
+        self.status = status
+        self.retry_after = retry_after
+        self.brief = _BRIEF[cause] if brief is None else brief
+        self.retryable = cause in _PASSING if retryable is None else retryable
+
+    @classmethod
+    def broken(cls, provider: str, model: str, why: str) -> UpstreamError:
+        """A reply that broke off in the middle."""
+        said = " ".join(why.split())
+        return cls(f"the reply of {provider}/{model} broke off: {said}", cause="broken", provider=provider, model=model)
 
 
 class StoreError(SegueError):

@@ -175,7 +175,7 @@ def test_notes_tell_of_each_message():
         ("dropped", 3, 20, 0),
     ]
     assert [note.calls for note in made.notes] == [(), ("c0",), ("c0",), ()]
-    assert str(made.notes[2]) == "message 2 was dropped: 50 → 0 tokens"
+    assert str(made.notes[2]) == "message 3 was dropped: 50 → 0 tokens"
 
 
 # ---------------------------------------------------------------------------------------------------- truncate-results

@@ -48,10 +48,33 @@ def test_the_report_of_the_next_request_tells_what_was_done():
     assert made.tokens <= 10_000 < made.before
     findings = chat.render("anthropic").report.of("compressed")
     assert [finding.message for finding in findings] == [str(note) for note in made.notes]
-    assert findings[0].message.startswith("message 2 was shortened: 3,")
+    assert findings[0].message.startswith("message 3 was shortened: 3,")
     assert findings[0].call_id == chat.messages[1].blocks[0].id  # pyright: ignore[reportAttributeAccessIssue]
     assert {finding.fault for finding in findings} == {"canonical"}
     assert chat.render("anthropic").report.of("compressed") == []
+
+
+def told(chat: segue.Conversation, *target: str) -> list[str]:
+    return [finding.message for finding in chat.render(*target).report.of("compressed")]
+
+
+def test_each_target_is_told_once():
+    chat = agent(4)
+    first = [str(note) for note in chat.compress("truncate-results", 10_000).notes]
+    assert told(chat, "anthropic") == told(chat, "gemini") == told(chat, "anthropic", "claude-sonnet-4-5") == first
+    assert told(chat, "gemini") == []
+    second = [str(note) for note in chat.compress("truncate-results", 5_000).notes]
+    loaded = segue.Conversation.load(chat.dump())
+    assert told(chat, "gemini") == second
+    assert told(chat, "mistral") == told(loaded, "gemini") == first + second
+
+
+def test_what_was_done_to_turns_that_were_taken_back_is_not_told():
+    chat = agent(4)
+    made = chat.compress("truncate-results", 2_000)
+    chat.history.rewind("turn-1")
+    assert len(made.notes) == 4
+    assert told(chat, "gemini") == [str(made.notes[0])]
 
 
 def test_what_was_shortened_stays_so_whatever_comes():

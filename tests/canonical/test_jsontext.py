@@ -83,3 +83,9 @@ def test_python_values_are_checked_where_they_stand():
         with pytest.raises(InputError) as caught:
             plain(bad)
         assert caught.value.path == path
+
+
+def test_what_has_no_word_in_json_is_named_by_its_type():
+    with pytest.raises(InputError) as caught:
+        plain([object()])
+    assert str(caught.value) == "[0]: a value of type 'object' can't be written as JSON"

@@ -8,10 +8,11 @@ import sys
 import pytest
 
 import segue
-from segue.canonical.compress import STRATEGIES
+from segue.canonical.compress import STRATEGIES, Note
 from segue.cli import compress
 from segue.conversation import Conversation
 from segue.store.conversation import StoredConversation
+from segue.view.words import note_lines
 from tests.cli.kept import Kept
 from tests.cli.process import run
 
@@ -66,6 +67,28 @@ def test_a_dry_run_says_the_same_and_does_nothing(kept: Kept):
     assert done["reached"]
 
 
+def test_what_was_done_is_a_screen_of_lines_however_long_it_was(kept: Kept):
+    with kept.store() as store, StoredConversation.create(store, Conversation()) as chat:
+        for number in range(300):
+            chat.add_user(f"question {number}")
+            words = [{"type": "text", "text": f"answer {number}"}]
+            chat.add_reply({"type": "message", "role": "assistant", "content": words}, source="anthropic")
+    ended = kept("compress", chat.id, "--strategy", "drop-oldest", "--budget", "100")
+    assert ended.lines[0].startswith("messages 1 to ")
+    assert len(ended.lines) == 2
+    left = kept("export", chat.id, "--format", "md").out
+    assert ended.lines[1].endswith(f"; {left.count('## ')} of 600 messages are left")
+    assert f"- messages: {left.count('## ')} of 600 that were written\n" in left
+
+
+def test_what_does_not_hang_together_ends_after_a_screen():
+    notes = [Note("shortened", 2 * number, 10, 4) for number in range(50)]
+    lines = list(note_lines(notes))
+    assert lines[0] == "message 1 was shortened: 10 → 4 tokens"
+    assert lines[19:] == ["… and 31 more messages: 310 → 124 tokens"]
+    assert len(list(note_lines(notes[:20]))) == 20
+
+
 def test_a_budget_that_cannot_be_reached_is_1_and_says_why(kept: Kept):
     id = long_talk(kept)
     ended = kept("compress", id, "--strategy", "truncate-results", "--budget", "1")
@@ -79,7 +102,7 @@ def test_what_fits_already_is_left_alone(kept: Kept):
     before = kept("log", "show", id, "--all", "--json").json["seq"]
     ended = kept("compress", id, "--strategy", "dense", "--budget", "1000000")
     assert ended.code == 0
-    assert ended.out.endswith("nothing to leave out\n")
+    assert ended.out.endswith(" tokens: it fits already\n")
     assert kept("log", "show", id, "--all", "--json").json["seq"] == before
 
 

@@ -16,8 +16,10 @@ from segue.store.conversation import StoredConversation
 from segue.store.events import Broke, Said
 from segue.wire.registry import WIRES
 from tests.cli.bodies import OPEN
-from tests.cli.kept import Kept
+from tests.cli.client_logs import ClaudeCode, Codex, text
+from tests.cli.kept import Kept, json_lines
 from tests.cli.process import run
+from tests.store.voices import reply_body
 
 KEY = "sk-ant-api03-" + "a1B2" * 8
 
@@ -43,6 +45,90 @@ def test_a_turn_is_what_was_sent_after_it(kept: Kept):
         chat.add_reply({"type": "message", "role": "assistant", "content": [{"type": "text", "text": "Later."}]})
     assert kept("diag", id, "2", "--body", "--json").json["body"] == now != before
     assert kept("diag", id, "--body", "--json").json["body"] != now
+
+
+def say(chat: StoredConversation, words: str, target: str, model: str) -> None:
+    """Words, and a reply of this target without calls."""
+    chat.add_user(words)
+    chat.render(target, model)
+    chat.add_reply(reply_body(target, text=f"to {words}"))
+
+
+def test_a_turn_ends_where_it_is_taken_back(kept: Kept):
+    with kept.store() as store, StoredConversation.create(store, Conversation()) as chat:
+        for words in ("one", "two", "three"):
+            say(chat, words, "anthropic", "claude-sonnet-4-5")
+        then = chat.render("anthropic", "claude-sonnet-4-5").body
+        chat.rewind("turn-1")
+        say(chat, "another way", "openai-chat", "gpt-4.1")
+        other = chat.render("openai-chat", "gpt-4.1").body
+        chat.rewind("turn-1")
+        chat.add_user("and now")
+    for turn, target, body in (("3", "anthropic", then), ("turn-4", "openai-chat", other)):
+        told = kept("diag", chat.id, turn, "--body", "--json").json
+        assert (told["target"], told["body"], told["turns"]) == (target, body, 4)
+    assert kept("diag", chat.id, "1", "--json").json["request"]["messages"] == 3
+    assert kept("diag", chat.id, "--to", "openai-chat", "--json").json["request"]["messages"] == 3
+
+
+TALK = [
+    {"role": "user", "content": "one"},
+    {"role": "assistant", "content": "first"},
+    {"role": "user", "content": "two"},
+    {"role": "assistant", "content": "second"},
+    {"role": "user", "content": "three"},
+]
+
+
+def imports() -> dict[str, tuple[bytes, str, str]]:
+    """The same three times: a file, and whom it was said to."""
+    claude, codex = ClaudeCode(), Codex()
+    codex.line("turn_context", model="gpt-5.1-codex")
+    for number, message in enumerate(TALK):
+        if message["role"] == "user":
+            claude.user(message["content"])
+            codex.user(message["content"])
+        else:
+            claude.reply(f"msg_{number}", text(message["content"]))
+            codex.answer(message["content"])
+    body = {"model": "gpt-4.1", "messages": TALK}
+    return {
+        "body": (json.dumps(body).encode(), "openai-chat", "gpt-4.1"),
+        "claude": (json_lines(claude.lines), "anthropic", "claude-opus-4-6"),
+        "codex": (json_lines(codex.lines), "openai-responses", "gpt-5.1-codex"),
+    }
+
+
+@pytest.mark.parametrize("name", ["body", "claude", "codex"])
+def test_the_turns_of_an_import_are_its_replies(kept: Kept, name: str):
+    data, target, model = imports()[name]
+    id = kept("import", stdin=data).out.strip()
+    assert kept("diag", id).lines[1].startswith(f"conversation {id}, 2 turns; now, ")
+    for turn, count in (("0", 1), ("1", 3), ("2", 5)):
+        told = kept("diag", id, turn, "--json").json
+        assert (told["request"]["messages"], told["target"], told["model"]) == (count, target, model)
+    ended = kept("diag", id, "3")
+    assert (ended.code, ended.refused) == (2, True)
+
+
+@pytest.mark.parametrize("strategy", ["drop-oldest", "truncate-results", "dense", "middle-out"])
+def test_what_compressions_did_is_told(kept: Kept, strategy: str):
+    with kept.store() as store, StoredConversation.create(store, Conversation()) as chat:
+        for _ in range(6):
+            chat.add_user("Read it")
+            chat.render("anthropic", "claude-sonnet-4-5")
+            for call in chat.add_reply(reply_body("anthropic", calls=[("read", "a")])).calls:
+                chat.add_result(call, "words and words " * 300)
+        made = chat.compress(strategy, 4000, summarise=lambda _: "in short")
+    told = kept("diag", chat.id, "--json").json
+    findings = [finding["message"] for finding in told["findings"] if finding["kind"] == "compressed"]
+    assert findings == [str(note) for note in made.notes] != []
+    assert (told["store"]["messages"], told["request"]["messages"]) == (18, len(made.messages))
+    lines = kept("diag", chat.id).lines
+    assert [line for line in lines if line.startswith("  compressed: message")]
+    assert not [line for line in lines if line.startswith("nothing had to be decided")]
+    kept("compress", chat.id, "--undo")
+    assert "  compressed: " not in kept("diag", chat.id).out
 
 
 def test_the_layer_of_each_finding_is_told_in_words(kept: Kept):
@@ -117,7 +203,7 @@ def spoiled(monkeypatch: pytest.MonkeyPatch, spoil: Any) -> None:
         rendered = whole(self, *arguments, **more)
         body = json.loads(rendered.data)
         spoil(body)
-        return Rendered(rendered.report, body=body)
+        return Rendered(rendered.report, rendered.asked, body=body)
 
     monkeypatch.setattr(Conversation, "render", render)
 
@@ -178,6 +264,26 @@ def test_nothing_secret_is_in_it(kept: Kept):
             assert secret not in out
     assert "removed]" in kept("diag", id, "--body").out
     assert str(kept.folder) not in kept("diag", id).out
+
+
+def test_what_is_only_named_a_secret_is_not_in_it_either(kept: Kept):
+    secrets = ["s3ssion-abc", "hunter2hunter", "m3tadata"]
+    arguments = {"headers": {"Cookie": f"session={secrets[0]}"}, "command": f"mysql --password {secrets[1]} db"}
+    body = {
+        "model": "claude-sonnet-4-5",
+        "max_tokens": 10,
+        "metadata": {"token": secrets[2]},
+        "messages": [
+            {"role": "user", "content": "go"},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "run", "input": arguments}]},
+        ],
+    }
+    id = kept("import", stdin=json.dumps(body).encode()).out.strip()
+    for target in ("anthropic", "openai-chat"):
+        for form in ([], ["--json"]):
+            out = kept("diag", id, "--to", target, "--body", *form).out
+            assert "mysql" in out
+            assert not [secret for secret in secrets if secret in out]
 
 
 def test_what_findings_quote_obeys_nobody(kept: Kept):

@@ -9,6 +9,7 @@ import pytest
 
 import segue
 from segue.wire.registry import WIRES
+from tests.cli.bodies import OPEN
 from tests.cli.kept import Kept
 from tests.cli.process import is_one_line, run
 
@@ -36,6 +37,19 @@ def test_json_has_the_body_and_what_was_decided(kept: Kept):
     assert said["body"] == json.loads(kept("export", id, "--format", "kimi").out)
     for form in ("html", "md"):
         assert kept("export", id, "--format", form, "--json").json["body"] == kept("export", id, "--format", form).out
+
+
+def test_what_was_decided_is_said_in_one_line(kept: Kept):
+    id = kept("import", stdin=OPEN).out.strip()
+    ended = kept("export", id, "--format", "anthropic", "--model", "claude-sonnet-4-5")
+    told = f"segue diag {id} --to anthropic --model claude-sonnet-4-5"
+    assert ended.err.startswith("segue: decided on the way: ")
+    assert "1 synthetic" in ended.err
+    assert ended.err.endswith(f"; {told} tells what\n")
+    assert ended.err.count("\n") == 1
+    assert kept(*told.split()[1:]).code == 0
+    assert kept("export", id, "--format", "anthropic", "--json").err == ""
+    assert kept("export", id, "--format", "openai-chat", "--out", str(kept.folder / "x.json")).err.count("\n") == 1
 
 
 def test_the_stores_own_form_has_every_event(kept: Kept):

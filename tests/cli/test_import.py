@@ -390,3 +390,37 @@ def test_as_a_process(kept: Kept):
     assert is_one_line(run("import", stdin=b"{", SEGUE_STORE=str(kept.path)))
     shown = run("log", "show", ended.out.decode().strip(), SEGUE_STORE=str(kept.path))
     assert b"Never mind." in shown.out
+
+
+def test_what_is_not_kept_since_it_proves_who_asks_is_told(kept: Kept):
+    server = {"type": "url", "url": "https://me:hunter2@x/?token=t0ken", "name": "n", "authorization_token": "t0ken"}
+    body = {"model": "claude-sonnet-4-5", "mcp_servers": [server], "messages": [QUESTION]}
+    data = json.dumps(body).encode()
+    ended = kept("import", stdin=data)
+    assert ended.code == 0
+    said = "segue: not kept, since it may open a door: part of url, authorization_token; give it again to go on\n"
+    assert ended.err == said
+    assert kept("import", "--json", stdin=data).json["secrets"] == ["part of url", "authorization_token"]
+    assert kept("import", stdin=segue.Conversation.from_body(body).dump()).err == said
+    for form in ("json", "anthropic"):
+        out = kept("export", ended.out.strip(), "--format", form).out
+        assert "hunter2" not in out
+        assert "t0ken" not in out
+    assert kept("import", stdin=GOOD).err == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b'{"messages": "hi"}', "messages: a list was expected, not a string"),
+        (b'{"contents": 3}', "contents: a list was expected, not a number"),
+        (b"[]", "a body, or a list of messages was expected; this list is empty"),
+        (b"[3]", "a body, or a list of messages was expected"),
+        (b'"hi"', "a body, or a list of messages was expected"),
+        (b"{}", "no `messages`, `input` or `contents`: this is not a request body of a known API"),
+    ],
+)
+def test_what_is_wrong_with_it_is_said(kept: Kept, body: bytes, words: str):
+    ended = kept("import", stdin=body)
+    assert (ended.code, ended.refused) == (2, True)
+    assert f"stdin: {words}" in ended.err

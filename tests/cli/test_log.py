@@ -228,7 +228,7 @@ def test_words_are_found_where_they_stand(kept: Kept):
     assert ended.lines[0].startswith(id)
     assert ended.lines[1].strip() == "Buy bread."
     [hit] = kept("log", "search", "buy bread", "--json").json
-    assert hit["conversation"] == id
+    assert hit["id"] == id
     assert [hit["shown"]["text"][a:b] for a, b in hit["shown"]["marks"]] == ["Buy", "bread"]
 
 

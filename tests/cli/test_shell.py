@@ -72,6 +72,7 @@ def test_help_and_version_load_neither_rich_nor_the_engine(arguments):
 
 CHUNK = b'data: {"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}]}\n\n'
 STARTS = {
+    "run": (0, "-q --no-tools --no-store Hi", b""),
     "demo": (0, "--json", b""),
     "convert": (0, "--to anthropic --json", GOOD),
     "check": (0, "--api openai-chat", GOOD),
@@ -85,6 +86,10 @@ STARTS = {
     "compress": (0, "{id} --strategy dense --budget 90000 --json", b""),
     "diag": (0, "{id}", b""),
     "formats": (0, "", b""),
+    "models": (0, "", b""),
+    "trust": (2, "missing.toml", b""),
+    "doctor": (0, "--json", b""),
+    "completion": (0, "bash", b""),
 }
 
 
@@ -97,6 +102,13 @@ def test_a_new_process_does_what_one_with_everything_loaded_does(command, tmp_pa
     ended = run_new(command, *arguments, stdin=given, SEGUE_STORE=str(kept.path))
     assert ended.code == code, ended.err
     assert ended == run(command, *arguments, stdin=given, SEGUE_STORE=str(kept.path))
+
+
+def test_what_is_no_number_is_said_in_words():
+    for arguments in (["log", "--limit", "abc"], ["compress", "x", "--budget", "1.5"]):
+        code, _, err = call(*arguments)
+        assert code == 2
+        assert f"'{arguments[-1]}' is not a whole number (see segue " in err
 
 
 def test_an_unknown_command_lists_the_known_ones():

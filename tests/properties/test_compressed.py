@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import segue
 from segue.canonical.blocks import Message, Thinking, ToolCall, calls_of, responses_of, state_of
 from segue.canonical.compress import STRATEGIES, Compressed, compress
+from segue.canonical.retold import notes_between
 from segue.canonical.tokens import Estimate, weigh
 from segue.wire.registry import WIRES
 from tests.budget import examples
@@ -68,7 +69,7 @@ def squeezed(data: st.DataObject, chat: segue.Conversation) -> Compressed:
     count = COUNTS[data.draw(st.sampled_from(sorted(COUNTS)))]
     before, total, waiting = chat.messages, tokens_of(chat, count), [call.id for call in chat.pending]
     pinned = [chat.pin(m) for m in before if m.speaker != "system" and data.draw(st.integers(0, 5)) == 0]
-    before = chat.messages
+    before, supplied = chat.messages, chat._history.supplied()[0]
     budget = data.draw(st.one_of(st.integers(0, total + 1), st.sampled_from((0, total // 2, total * 3 // 4))))
     note(f"{strategy} to {budget} of {total}, {len(pinned)} pinned")
     made = chat.compress(strategy, budget, summarise=summarise, count=count)
@@ -78,6 +79,7 @@ def squeezed(data: st.DataObject, chat: segue.Conversation) -> Compressed:
     assert made.reached == (made.tokens <= budget)
     assert made.reached or made.reason
     assert sum(n.before - n.after for n in made.notes) == total - made.tokens
+    assert notes_between(supplied, after, count or chat._estimate) == made.notes
     kept = [unbound(message) for message in after]
     for message in before:
         if message.pinned or message.speaker == "system":

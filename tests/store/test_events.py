@@ -13,6 +13,7 @@ from segue import Conversation
 from segue.canonical.blocks import Message, Text
 from segue.errors import InputError
 from segue.store.events import Compressed, Event, Opened, Said, Titled, Unknown, decode_event, dump_event, kind_of
+from segue.store.secrets import withheld
 
 from .talk import EACH_KIND, any_event
 
@@ -118,6 +119,16 @@ MCP = {"type": "mcp", "server_label": "l", "server_url": "https://x", "authoriza
         },
         {"model": "gpt-5", "input": "hi", "tools": [{**MCP, "headers": {"X-Anything": SECRET}}]},
         {"model": "gpt-5", "input": [{"type": "additional_tools", "role": "developer", "tools": [MCP]}]},
+        {"model": "gpt-5", "input": "hi", "tools": [{**MCP, "server_url": f"https://u:{SECRET}@x/y?a=1"}]},
+        {"model": "gpt-5", "input": "hi", "tools": [{**MCP, "server_url": f"https://x/?a=1&exaApiKey={SECRET}#z"}]},
+        {"model": "gpt-5", "input": "hi", "tools": [{**MCP, "server_url": f"https://{SECRET}@[x/?token={SECRET}"}]},
+        {
+            "model": "claude-sonnet-4-5",
+            "mcp_servers": [{"type": "url", "url": f"https://x/sse?token={SECRET}", "name": "n"}],
+            "messages": [{"role": "user", "content": "hi"}],
+        },
+        {"messages": [{"role": "user", "content": "hi"}], "metadata": {"sessionToken": SECRET}},
+        {"messages": [{"role": "user", "content": "hi"}], "env": [{"name": "MY_API_KEY", "value": SECRET}]},
         {"messages": [{"role": "user", "content": "hi"}], "extra_headers": {"Authorization": SECRET}},
         {"messages": [{"role": "user", "content": "hi"}], "api_key": SECRET, "stop": "x"},
         {
@@ -133,6 +144,31 @@ def test_keys_and_authorisation_are_never_written(body: dict[str, Any]) -> None:
     assert SECRET in str([chat.request, chat.messages])
     written = [dump_event(event) for event in (Opened.of(chat.request), *map(Said, chat.messages))]
     assert SECRET.encode() not in b"".join(written)
+    assert withheld(chat.request, chat.messages)
+
+
+def test_an_address_keeps_what_opens_nothing() -> None:
+    for address, shut in {
+        "https://u:p@x:8/a/b?a=1&token=t&b=2#c": "https://x:8/a/b?a=1&b=2#c",
+        "https://u@x?apiKey=t": "https://x",
+        "wss://x/#access_token=t": "wss://x/",
+        "https://u@[x/y?token&a": "https://[x/y?token&a",
+        "https://x/?a=1&monkeys=2": "https://x/?a=1&monkeys=2",
+        "see https://u:p@x": "see https://u:p@x",
+    }.items():
+        chat = Conversation.from_body({"model": "gpt-5", "input": "hi", "tools": [{**MCP, "server_url": address}]})
+        written = json.loads(dump_event(Opened.of(chat.request)))
+        assert written["native"]["fragment"]["tools"][0]["server_url"] == shut
+        assert ("part of server_url" in withheld(chat.request, ())) == (shut != address)
+
+
+def test_what_holds_nothing_is_kept_and_not_said_to_be_left_out() -> None:
+    more = {"api_key": None, "headers": {}, "token": False, "prompt_cache_key": "k", "max_tokens": 5}
+    chat = Conversation.from_body({"messages": [{"role": "user", "content": "hi"}], **more})
+    assert not withheld(chat.request, chat.messages)
+    written = decode_event(dump_event(Opened.of(chat.request)))
+    assert isinstance(written, Opened)
+    assert written.request == chat.request
 
 
 def test_the_names_in_a_schema_and_in_arguments_are_the_tools_own() -> None:

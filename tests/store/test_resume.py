@@ -256,6 +256,24 @@ def test_a_call_that_was_dropped_is_known_to_whoever_goes_on(stores, kept, way: 
     assert (ledger[own.id].state, ledger[same.id].completion.content) == ("pending", (Text("now"),))
 
 
+@pytest.mark.parametrize("strategy", ["truncate-results", "drop-oldest", "middle-out", "dense"])
+def test_what_compressions_did_is_known_to_whoever_reads(stores, kept, strategy: str) -> None:
+    for _ in range(4):
+        kept.add_reply(reply_body("anthropic", calls=[("look", "a"), ("look", "b")], tokens=3000))
+        for call in kept.pending:
+            kept.add_result(call, "word " * 300)
+        kept.add_user("next")
+    kept.compress("truncate-results", 3000)
+    kept.undo()
+    made = kept.compress(strategy, 1500, summarise=lambda _: "in short")
+    kept.add_reply(reply_body("kimi", text="so"))
+    assert made.notes
+    for wire in ("gemini", "anthropic"):
+        findings = other(stores, kept).render(wire).report.of("compressed")
+        assert [finding.message for finding in findings] == [str(note) for note in made.notes]
+        assert findings == kept.render(wire).report.of("compressed")
+
+
 @pytest.mark.parametrize("how", ["rewind", "compress"])
 def test_a_result_that_came_before_its_call_and_went_again(stores, kept, how: str) -> None:
     kept.add_reply(reply_body("kimi", text="fine"))

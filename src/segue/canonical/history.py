@@ -127,6 +127,11 @@ class History:
         """Interactions with more than one outcome, by the id of their call."""
         return self._doubted
 
+    def took_back(self, call_ids: Sequence[str]) -> bool:
+        """Whether there are such calls, and none of them is part of the conversation any more."""
+        entries = [self.ledger.get(call_id) for call_id in call_ids]
+        return bool(entries) and all(entry is not None and entry.taken_back for entry in entries)
+
     def open_turn(self) -> str:
         """The key of the next live turn. The counter never goes back."""
         self.turns += 1

@@ -323,7 +323,7 @@ def _dumped(value: object, path: str) -> object:
     try:
         return msgspec.to_builtins(value)
     except TypeError:
-        raise InputError(f"a {type(value).__name__} can't be written as JSON", path=path) from None
+        raise InputError(f"a value of type {type(value).__name__!r} can't be written as JSON", path=path) from None
 
 
 def _with_defaults(given: Any, whole: Any) -> Any:

@@ -42,7 +42,7 @@ class Note(msgspec.Struct, frozen=True):
     calls: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"message {self.place} was {self.what}: {self.before:,} → {self.after:,} tokens"
+        return f"message {self.place + 1:,} was {self.what}: {self.before:,} → {self.after:,} tokens"
 
 
 class Unit(msgspec.Struct, frozen=True):

@@ -46,8 +46,8 @@ def command(
     reached; what could be done was done.
 
     \b
-      segue compress 01kx --strategy dense --budget 20000 --dry-run
-      segue compress 01kx --undo
+      segue compress 1nfm --strategy dense --budget 20000 --dry-run
+      segue compress 1nfm --undo
     """
     if undo:
         if any((strategy, budget is not None, summarise, dry_run)):
@@ -123,6 +123,12 @@ def _teller(command: str) -> Callable[[Sequence[Message]], str]:
     return told
 
 
+def _left(made: Compressed) -> str:
+    """How many messages there are still, where there are fewer."""
+    gone = sum(not note.after for note in made.notes)
+    return f"; {len(made.messages):,} of {len(made.messages) + gone:,} messages are left" if gone else ""
+
+
 def _tell(name: str, made: Compressed, *, as_json: bool, **asked: Any) -> None:
     import msgspec
 
@@ -132,9 +138,12 @@ def _tell(name: str, made: Compressed, *, as_json: bool, **asked: Any) -> None:
         value = {"id": name, **asked, **told, "messages": len(made.messages), "notes": notes}
         streams.write(msgspec.json.encode(value), b"\n")
         return
-    lines = [*map(str, made.notes), f"{made.before:,} → {made.tokens:,} tokens"]
-    if not made.notes:
-        lines = [f"{made.tokens:,} tokens: nothing to leave out"]
+    if made.notes:
+        from segue.view.words import note_lines
+
+        lines = [*note_lines(made.notes), f"{made.before:,} → {made.tokens:,} tokens{_left(made)}"]
+    else:
+        lines = [f"{made.tokens:,} tokens: {'it fits already' if made.reached else 'nothing can be left out'}"]
     streams.write("".join(f"{streams.one_line(line)}\n" for line in lines))
     if not made.reached:
         streams.say(f"the budget of {asked['budget']:,} tokens can't be reached: {made.reason}")

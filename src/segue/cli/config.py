@@ -1,31 +1,87 @@
 """What the user set: a flag, else a `SEGUE_*` variable, else `.segue.toml` of the project, else the user's file.
 
-    store = "~/chats.db"
-
-    [providers.openai-chat]
-    tool_format = "hermes"
-
-The project's file is the nearest one above the working directory. It may come with somebody else's project, so it can
-name a file for the store, and no server.
+The project's file is the nearest one above the working directory. It may come with somebody else's project: what could
+run a program, let one run, or send a key elsewhere counts only after the user has trusted that very file, and it can
+name a file for the store but no server. Lists of `[tools]` add up, so that no file takes back what another denies.
 """
 
 from __future__ import annotations
 
 import os
-import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import TypeAlias, TypeVar
 
 import click
+from msgspec.structs import replace
 
-from segue.cli.streams import Unreadable, reason
+from segue.cli import trusted
+from segue.cli.settings import Provider, Settings, Tools, from_variables, parsed, read
+from segue.cli.streams import Unreadable
+from segue.errors import InputError
 
-__all__ = ["store", "tool_format"]
+__all__ = ["Config", "Source", "load", "project_file", "source", "store", "tool_format", "user_file", "wanted"]
+
+T = TypeVar("T")
+Ask: TypeAlias = "Callable[[Path, Sequence[str]], bool]"
+"""Asks the user whether a file is trusted, telling what in it would count then."""
 
 _PROJECT = ".segue.toml"
 _USER = "config.toml"
-_SETTINGS = frozenset({"tool_format"})
+_WITHHELD = ("base_url", "key_variable", "headers")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file, and which of its settings don't count because it isn't trusted."""
+
+    path: Path
+    settings: Settings
+    project: bool = False
+    trusted: bool = True
+    withheld: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Config:
+    """All that is set, and where it was read."""
+
+    settings: Settings
+    sources: tuple[Source, ...] = ()
+
+    def blamed(self, error: InputError) -> Unreadable:
+        """What is wrong with a table, with the file that it stands in."""
+        table, _, rest = error.path.partition(".")
+        name = rest.partition(".")[0]
+        file = next((it.path for it in self.sources if name in getattr(it.settings, table, ())), None)
+        return Unreadable(f"{file}: {error}" if file else str(error))
+
+    @property
+    def untrusted(self) -> Source | None:
+        """The file that says more than it may."""
+        return next((source for source in self.sources if source.withheld), None)
+
+    def chosen_by(self) -> str:
+        """Where the model was set: a variable or a file."""
+        if from_variables(os.environ).chosen:
+            return "SEGUE_MODEL"
+        return next((str(source.path) for source in self.sources if source.settings.chosen), "")
+
+
+# ------------------------------------------------------------------------------------------------------ all together
+
+
+def load(*, trusting: bool = False, ask: Ask | None = None) -> Config:
+    """Everything that is set. `trusting` takes the project's file as trusted this time, `ask` asks and remembers."""
+    sources = tuple(source(file, trusting=trusting, ask=ask) for file, _ in _places())
+    layers = [from_variables(os.environ), *(each.settings for each in sources)]
+    whole = layers[0]
+    for below in layers[1:]:
+        whole = _over(whole, below)
+    if whole.route == "rules" and not whole.rules:
+        raise Unreadable(f"the route is by rules, but there are no [[rules]] in {_PROJECT} or {user_file()}")
+    return Config(whole, sources)
 
 
 def tool_format(flag: str | None, api: str) -> str:
@@ -33,59 +89,134 @@ def tool_format(flag: str | None, api: str) -> str:
     chosen = flag or os.environ.get("SEGUE_TOOL_FORMAT")
     if chosen:
         return chosen
-    for file, settings in _files():
-        given = _providers(file, settings).get(api, {}).get("tool_format")
-        if given is None:
-            continue
-        if not isinstance(given, str):
-            raise Unreadable(f"{file}: providers.{api}.tool_format must be a string")
-        return given
+    for file, _ in _places():
+        provider = parsed(file, read(file)).providers.get(api)
+        if provider is not None and provider.tool_format is not None:
+            return provider.tool_format
     return "auto"
 
 
 def store() -> str | None:
     """Where the files say that conversations are kept; `SEGUE_STORE` counts more, and is not looked at here."""
-    for file, settings in _files():
-        given = settings.get("store")
+    for file, project in _places():
+        given = parsed(file, read(file)).store
         if given is None:
             continue
-        if not isinstance(given, str) or not given:
-            raise Unreadable(f"{file}: store must be a file or a postgresql:// address")
         if "://" not in given:
             return str(file.parent / Path(given).expanduser())
-        if file.name == _PROJECT:
+        if project:
             raise Unreadable(f"{file}: store must be a file here; a server is named in your own {_USER}")
         return given
     return None
 
 
-def _files() -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """What each file says, the one that counts most first."""
+# ------------------------------------------------------------------------------------------------------------- files
+
+
+def project_file() -> Path | None:
+    """The nearest one above the working directory."""
     here = Path.cwd()
-    project = next((folder / _PROJECT for folder in (here, *here.parents) if (folder / _PROJECT).is_file()), None)
-    user = Path(click.get_app_dir("segue")) / _USER
-    for file in (project, user if user.is_file() else None):
-        if file is not None:
-            yield file, _settings(file)
+    return next((folder / _PROJECT for folder in (here, *here.parents) if (folder / _PROJECT).is_file()), None)
 
 
-def _settings(file: Path) -> Mapping[str, Any]:
-    try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise Unreadable(f"can't read {file}: {reason(error)}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise Unreadable(f"{file} is not TOML: {error}") from None
+def user_file() -> Path:
+    return Path(click.get_app_dir("segue")) / _USER
 
 
-def _providers(file: Path, settings: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
-    providers: object = settings.get("providers", {})
-    if not isinstance(providers, dict):
-        raise Unreadable(f"{file}: providers must be a table")
-    for name, told in cast("dict[str, object]", providers).items():
-        if not isinstance(told, dict):
-            raise Unreadable(f"{file}: providers.{name} must be a table")
-        for key in cast("dict[str, object]", told):
-            if key not in _SETTINGS:
-                raise Unreadable(f"{file}: providers.{name}.{key} is no setting; known are {', '.join(_SETTINGS)}")
-    return cast("dict[str, dict[str, Any]]", providers)
+def _places() -> Iterator[tuple[Path, bool]]:
+    """The files that are there, the one that counts most first, and whether it is the project's."""
+    if project := project_file():
+        yield project, True
+    if (user := user_file()).is_file():
+        yield user, False
+
+
+def source(file: Path, *, trusting: bool = False, ask: Ask | None = None) -> Source:
+    """What one file says, as far as it counts."""
+    project = file.name == _PROJECT
+    data = read(file)
+    settings = parsed(file, data)
+    wants = _wants(settings) if project else ()
+    if not wants or trusting or trusted.is_trusted(file, data):
+        return Source(file, settings, project)
+    if ask is not None and ask(file, wants):
+        trusted.remember(file, data)
+        return Source(file, settings, project)
+    return Source(file, _harmless(settings), project, trusted=False, withheld=wants)
+
+
+def wanted(file: Path) -> tuple[tuple[str, ...], bytes]:
+    """What in a project's file counts only when it is trusted, and the bytes that say so."""
+    data = read(file)
+    return _wants(parsed(file, data)), data
+
+
+def _wants(settings: Settings) -> tuple[str, ...]:
+    """What somebody else's file may not decide, by its keys."""
+    providers = [
+        f"providers.{name}.{key}"
+        for name, provider in settings.providers.items()
+        for key in _WITHHELD
+        if getattr(provider, key) is not None
+    ]
+    tools = [f"tools.{key}" for key in ("allow", "env") if getattr(settings.tools, key)]
+    return (*tools, *(f"mcp.{name}" for name in settings.mcp), *providers)
+
+
+def _harmless(settings: Settings) -> Settings:
+    providers = {name: replace(provider, **dict.fromkeys(_WITHHELD)) for name, provider in settings.providers.items()}
+    return replace(settings, tools=replace(settings.tools, allow=(), env=()), mcp={}, providers=providers)
+
+
+# ---------------------------------------------------------------------------------------------------- one over another
+
+
+def _over(upper: Settings, lower: Settings) -> Settings:
+    """What either says; where both do, the upper one. Who names a model does not mean the lower one's route."""
+    models = upper if upper.chosen else lower
+    return Settings(
+        model=models.model,
+        models=models.models,
+        route=upper.route if upper.chosen else _first(upper.route, lower.route),
+        store=_first(upper.store, lower.store),
+        compress=_first(upper.compress, lower.compress),
+        rules=upper.rules or lower.rules,
+        providers=_providers(upper.providers, lower.providers),
+        tools=_tools(upper.tools, lower.tools),
+        mcp={**lower.mcp, **upper.mcp},
+        prices={**lower.prices, **upper.prices},
+    )
+
+
+def _providers(upper: Mapping[str, Provider], lower: Mapping[str, Provider]) -> dict[str, Provider]:
+    """Key by key: a project that says how tools are written keeps the user's address."""
+    made = dict(lower)
+    for name, provider in upper.items():
+        below = lower.get(name, Provider())
+        said = {key: _first(getattr(provider, key), getattr(below, key)) for key in Provider.__struct_fields__}
+        made[name] = Provider(**said)
+    return made
+
+
+def _tools(upper: Tools, lower: Tools) -> Tools:
+    if upper.only is not None and lower.only is not None:
+        only = tuple(name for name in upper.only if name in lower.only)
+    else:
+        only = _first(upper.only, lower.only)
+    return Tools(
+        allow=_both(upper.allow, lower.allow),
+        ask=_both(upper.ask, lower.ask),
+        deny=_both(upper.deny, lower.deny),
+        env=_both(upper.env, lower.env),
+        only=only,
+        timeout=_first(upper.timeout, lower.timeout),
+        parallel=_first(upper.parallel, lower.parallel),
+    )
+
+
+def _first(upper: T | None, lower: T | None) -> T | None:
+    return upper if upper is not None else lower
+
+
+def _both(upper: Sequence[str], lower: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*upper, *lower)))

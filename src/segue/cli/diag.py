@@ -42,8 +42,8 @@ def command(
     API spells it). Exit code 1: the body would be refused.
 
     \b
-      segue diag 01kx
-      segue diag 01kx 3 --to anthropic --model claude-sonnet-4-5
+      segue diag 1nfm
+      segue diag 1nfm 3 --to anthropic --model claude-sonnet-4-5
     """
     from segue.cli.diagnosis import diagnosed
     from segue.scrubbing import scrub, scrub_values

@@ -19,15 +19,17 @@ from msgspec import Struct
 from segue.canonical.blocks import ToolCall, ToolResponse
 from segue.canonical.history import History
 from segue.checking import check
+from segue.cli.turns import up_to
 from segue.conformance.rule import Verdict
 from segue.conversation import Conversation, Rendered
 from segue.errors import InputError
 from segue.render.report import Fault, Finding
 from segue.store.base import HistoryStore, Lease, Record, iso
-from segue.store.events import Broke, Compressed, Said, Undone, kind_of
+from segue.store.events import Broke, Compressed, Sent, Switched, Undone, kind_of
 from segue.store.timeline import Timeline, replayed
-from segue.view.words import shortened
-from segue.wire.registry import WIRES
+from segue.view.lines import is_message
+from segue.view.words import counted, note_lines, shortened
+from segue.wire.registry import WIRES, find
 
 __all__ = ["LAYERS", "Diagnosis", "diagnosed"]
 
@@ -41,7 +43,7 @@ LAYERS: dict[Fault, str] = {
 class Diagnosis(Struct):
     """All that is told of one request."""
 
-    conversation: str
+    id: str
     turn: str
     turns: int
     events: int
@@ -49,6 +51,8 @@ class Diagnosis(Struct):
     model: str | None
     verdict: Verdict
     findings: list[Finding]
+    compressed: list[str]
+    """What compressions did, in a few lines."""
     broken_in: Fault | None
     store: dict[str, Any]
     counts: dict[str, int]
@@ -58,7 +62,7 @@ class Diagnosis(Struct):
         told = {
             "segue": metadata.version("segue"),
             "python": platform.python_version(),
-            "conversation": self.conversation,
+            "id": self.id,
             "turn": self.turn,
             "turns": self.turns,
             "events": self.events,
@@ -74,7 +78,7 @@ class Diagnosis(Struct):
     def lines(self) -> Iterator[str]:
         """The same for a reader."""
         yield f"segue {metadata.version('segue')}, Python {platform.python_version()}, {platform.system()}"
-        yield f"conversation {self.conversation}, {self.turns} turns; {self.turn}, up to event {self.events}"
+        yield f"conversation {self.id}, {counted(self.turns, 'turn')}; {self.turn}, up to event {self.events}"
         yield f"target {self.target}{f' ({self.model})' if self.model else ''}"
         yield ""
         yield "store:"
@@ -87,7 +91,9 @@ class Diagnosis(Struct):
             if of_layer:
                 yield ""
                 yield f"{words}:"
-                yield from _counted(of_layer)
+                yield from _counted([finding for finding in of_layer if finding.kind != "compressed"])
+                if any(finding.kind == "compressed" for finding in of_layer):
+                    yield from (f"  compressed: {line}" for line in self.compressed)
         if not self.findings:
             yield ""
             yield "nothing had to be decided: what happened is what is sent"
@@ -129,17 +135,12 @@ def diagnosed(
     store: HistoryStore, conversation: str, turn: str | None, target: str | None, model: str | None
 ) -> Diagnosis:
     """Plays the events up to a turn, renders and judges. Nothing is written."""
-    records = list(store.events(conversation))
-    keys = list(dict.fromkeys(key for record in records if (key := _reply_of(record))))
-    name, records = _up_to(records, keys, turn)
+    every = list(store.events(conversation))
+    name, end, turns = up_to(every, turn)
+    records = every[:end]
     timeline = replayed(records)
     chat = timeline.chat
-    native = chat.request.native
-    aim = target or timeline.target or (native.api if native is not None else None)
-    if aim is None:
-        raise InputError("no API was asked yet: name one with --to", path="target")
-    if model is None and aim == timeline.target:
-        model = timeline.model
+    aim, model = _aim(timeline, every[end:], target, model)
     rendered = chat.render(aim, model)
     verdict = check(rendered.body, aim, model=model)
     report = rendered.report
@@ -150,14 +151,15 @@ def diagnosed(
         "bytes": len(rendered.data),
     }
     return Diagnosis(
-        conversation=conversation,
+        id=conversation,
         turn=name,
-        turns=len(keys),
+        turns=turns,
         events=timeline.seq,
         target=aim,
         model=model,
         verdict=verdict,
         findings=list(report.findings),
+        compressed=list(note_lines([n for n in chat.compressed if not chat.history.took_back(n.calls)])),
         broken_in=None if verdict else _layer(rendered, aim),
         store=_known(records, timeline, store.lease(conversation)),
         counts=counts,
@@ -165,34 +167,28 @@ def diagnosed(
     )
 
 
-def _reply_of(record: Record) -> str | None:
-    """The key of the turn that a reply begins."""
-    event = record.event
-    return event.message.turn_key if isinstance(event, Said) and event.message.speaker == "ai" else None
+def _aim(timeline: Timeline, later: Iterable[Record], target: str | None, model: str | None) -> tuple[str, str | None]:
+    """For which API and model: those that are named, else those of then.
 
-
-def _up_to(records: list[Record], keys: Sequence[str], turn: str | None) -> tuple[str, list[Record]]:
-    """The events before the turn after this one begins: what was known when the next request was made."""
-    if turn is None:
-        return "now", records
-    place = _place(keys, turn)
-    following = keys[place] if place < len(keys) else None
-    end = next((at for at, record in enumerate(records) if _reply_of(record) == following), len(records))
-    told = f"after turn {place} ({keys[place - 1]})" if place else "before the first turn"
-    return told, records if following is None else records[:end]
-
-
-def _place(keys: Sequence[str], turn: str) -> int:
-    """How many turns there are up to this one."""
-    if turn in keys:
-        return keys.index(turn) + 1
-    if turn.isdecimal() and int(turn) <= len(keys):
-        return int(turn)
-    begun = [key for key in keys if key.startswith(turn)]
-    if len(begun) == 1:
-        return keys.index(begun[0]) + 1
-    what = f"several turns begin with {turn!r}" if begun else f"there is no turn {turn!r}"
-    raise InputError(f"{what}; they are numbered 0 to {len(keys)}", path="turn")
+    What was imported says only behind its messages whom they were for, so what is not known by then is what comes next.
+    """
+    request = timeline.chat.request
+    known, asked = timeline.target, timeline.model
+    if known is None and request.native is not None:
+        known, asked = request.native.api, request.model
+    if known is None:
+        named = (r.event for r in later if isinstance(r.event, Sent | Switched) and r.event.target)
+        following = next(named, None)
+        known, asked = (following.target, following.model) if following is not None else (None, None)
+    aim = target or known
+    if aim is None:
+        raise InputError("no API was asked yet: name one with --to", path="target")
+    if model is None and aim == known:
+        model = asked
+    home = WIRES.get(request.native.api) if request.native is not None else None
+    if model is None and home is not None and home.provider == find(aim, argument="target").provider:
+        model = request.model
+    return aim, model
 
 
 def _known(records: Sequence[Record], timeline: Timeline, lease: Lease | None) -> dict[str, Any]:
@@ -201,6 +197,7 @@ def _known(records: Sequence[Record], timeline: Timeline, lease: Lease | None) -
     undone = {record.event.seq for record in records if isinstance(record.event, Undone)}
     return {
         "events": dict(Counter(kind_of(record.event) for record in records)),
+        "messages": sum(is_message(record.event) for record in records),
         "in hand": f"since {iso(lease.since)}, until {iso(lease.expires)}" if lease else "nobody's",
         "calls": dict(Counter(entry.state for entry in history.ledger.values())),
         "waiting": [f"{call.name} [{call.id}]" for call in timeline.chat.pending],
@@ -217,14 +214,16 @@ def _compressions(records: Iterable[Record], undone: set[int]) -> Iterator[str]:
     for record in records:
         if isinstance(record.event, Compressed):
             taken_back = ", taken back" if record.seq in undone else ""
-            yield f"event {record.seq}: {record.event.strategy} to {record.event.budget}{taken_back}"
+            event = record.event
+            left = counted(sum(stop - start for start, stop in event.kept) + len(event.replaced), "message")
+            yield f"event {record.seq}: {event.strategy} to {event.budget} tokens, {left} left{taken_back}"
 
 
 def _broken(records: Iterable[Record]) -> Iterator[str]:
     for record in records:
         if isinstance(record.event, Broke):
             reply = record.event.reply
-            calls = f", {len(reply.calls)} calls" if reply.calls else ""
+            calls = f", {counted(len(reply.calls), 'call')}" if reply.calls else ""
             yield f"event {record.seq}: {reply.finish}{calls}, {shortened(reply.text, 40)!r}"
 
 

@@ -41,8 +41,8 @@ def command(id: str, *, form: str, model: str | None, out: str | None, as_json: 
     """Write a stored conversation: a page to read, what segue import takes, or a request body.
 
     \b
-      segue export 01kx --format html --out chat.html
-      segue export 01kx --format anthropic --model claude-sonnet-4-5
+      segue export 1nfm --format html --out chat.html
+      segue export 1nfm --format anthropic --model claude-sonnet-4-5
     """
     import msgspec
 
@@ -51,6 +51,13 @@ def command(id: str, *, form: str, model: str | None, out: str | None, as_json: 
     with stored.opened() as store:
         summary = store.get(store.find(id))
         data, more = _written(store, summary, form, model)
+    if not as_json and (findings := more.get("report", {}).get("findings")):
+        from collections import Counter
+
+        kinds = Counter(finding["kind"] for finding in findings)
+        told = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
+        said = f" --model {model}" if model is not None else ""
+        streams.say(f"decided on the way: {told}; segue diag {summary.id} --to {form}{said} tells what")
     if out not in (None, streams.STDIO):
         streams.replace_file(out, data, private=True)
         if as_json:

@@ -52,6 +52,8 @@ def command(file: str, *, source: str | None, title: str | None, as_json: bool) 
         return
     if left_out := found.get("left_out"):
         streams.say(f"left out: {', '.join(f'{count:,} {what}' for what, count in left_out.items())}")
+    if secrets := found.get("secrets"):
+        streams.say(f"not kept, since it may open a door: {', '.join(secrets)}; give it again to go on")
     streams.write(f"{id}\n")
 
 
@@ -61,11 +63,13 @@ def _understood(data: bytes, source: str | None) -> tuple[Keep, dict[str, Any]]:
     from segue.conversation import Conversation
     from segue.errors import InputError
     from segue.store.portable import KIND, keep_events, load_events
+    from segue.store.secrets import withheld
 
     log = read_log(data, source)
     if not isinstance(log, Recorded):
         if log.get("kind") != KIND:
-            return partial(_keep_chat, Conversation.load(data), None), {"kind": "segue"}
+            chat = Conversation.load(data)
+            return partial(_keep_chat, chat, None), {"kind": "segue", "secrets": withheld(chat.request, chat.messages)}
         events = load_events(log)
         return lambda store, title: keep_events(store, events, title=title), {"kind": "segue"}
     try:
@@ -78,7 +82,7 @@ def _understood(data: bytes, source: str | None) -> tuple[Keep, dict[str, Any]]:
         chat.options = chat.options
     asked = (native.api, model) if native is not None and model is not None else None
     left_out = {what: count for what, count in log.left_out.items() if count}
-    found = {"kind": log.kind, "left_out": left_out}
+    found = {"kind": log.kind, "left_out": left_out, "secrets": withheld(chat.request, chat.messages)}
     return lambda store, title: _keep_chat(chat, asked, store, title or log.title), found
 
 

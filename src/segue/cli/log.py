@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from segue.cli import options, stored, streams
+from segue.cli import completing, options, stored, streams
 
 if TYPE_CHECKING:
     from segue.store.base import HistoryStore, Hit, Record, Summary
@@ -36,7 +36,7 @@ def command() -> None:
 
     \b
       segue log
-      segue log show 01kx --last 5
+      segue log show 1nfm --last 5
       segue log search readme port
     """
 
@@ -46,7 +46,9 @@ def command() -> None:
 
 @options.command("list", of=command)
 @click.option("--limit", type=click.IntRange(min=1), default=_LIST, show_default=True, help="How many at most.")
-@click.option("--before", metavar="ID", help="Go on after this one: the last of the page before.")
+@click.option(
+    "--before", metavar="ID", shell_complete=completing.ids, help="Go on after this one: the last of the page before."
+)
 def list_command(*, limit: int, before: str | None, as_json: bool) -> None:
     """The conversations, the last written first."""
     rows: Sequence[Summary] = ()
@@ -203,7 +205,8 @@ def search_command(words: tuple[str, ...], *, limit: int, as_json: bool) -> None
 
         from segue.store.base import iso
 
-        _write_json([{**msgspec.to_builtins(hit), "at": iso(hit.at)} for hit in hits])
+        told = [{**msgspec.to_builtins(hit), "at": iso(hit.at)} for hit in hits]
+        _write_json([{"id": hit.pop("conversation"), **hit} for hit in told])
         return
     if not hits:
         streams.say("nothing found")
@@ -227,12 +230,7 @@ def _found(hit: Hit) -> str:
 @options.command("path", of=command)
 def path_command(*, as_json: bool) -> None:
     """Where the conversations are kept."""
-    from urllib.parse import urlsplit
-
-    where = stored.place()
-    if "://" in where:
-        parts = urlsplit(where)
-        where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    where = stored.shown_place()
     if as_json:
         _write_json({"path": where, "exists": stored.is_there()})
     else:
@@ -240,7 +238,7 @@ def path_command(*, as_json: bool) -> None:
 
 
 @options.command("delete", of=command)
-@click.argument("ids", metavar="ID…", nargs=-1, required=True)
+@click.argument("ids", metavar="ID…", nargs=-1, required=True, shell_complete=completing.ids)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete_command(ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
     """Take conversations away for good: all of these or none."""

@@ -10,10 +10,13 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from segue.cli import completing
+
 __all__ = [
     "FORMAT",
     "FormatName",
     "Subcommands",
+    "agent_options",
     "command",
     "file_argument",
     "id_argument",
@@ -22,19 +25,68 @@ __all__ = [
     "tool_format_option",
 ]
 
-file_argument = click.argument("file", default="-", metavar="[FILE]")
-id_argument = click.argument("id", metavar="ID")
+file_argument = click.argument("file", default="-", metavar="[FILE]", shell_complete=completing.files)
+id_argument = click.argument("id", metavar="ID", shell_complete=completing.ids)
 model_option = click.option("--model", metavar="M", help="The model; rules follow its version.")
 profile_option = click.option(
     "--profile",
     metavar="P",
+    shell_complete=completing.profiles,
     help="A server that speaks openai-chat its own way; segue formats --profiles lists them.",
 )
 
 
 tool_format_option = click.option(
-    "--tool-format", metavar="F", help="How tools are written, against the model's habit; auto is by the model."
+    "--tool-format",
+    metavar="F",
+    shell_complete=completing.tool_formats,
+    help="How tools are written, against the model's habit; auto is by the model.",
 )
+
+
+_AGENT_OPTIONS = (
+    click.option(
+        "-m",
+        "--model",
+        "models",
+        multiple=True,
+        metavar="PROVIDER/MODEL",
+        shell_complete=completing.models,
+        help="Whom to ask; several are asked in this order, where one does not answer.",
+    ),
+    click.option("-c", "--continue", "latest", is_flag=True, help="Go on with the latest conversation."),
+    click.option(
+        "-s",
+        "--session",
+        "conversation",
+        metavar="ID",
+        shell_complete=completing.ids,
+        help="Go on with this conversation; the beginning of its id will do.",
+    ),
+    click.option("--fork", is_flag=True, help="Go on in a copy of it (with -c or -s)."),
+    click.option("--system", metavar="TEXT", help="What the model is told beforehand; @FILE reads it from a file."),
+    tool_format_option,
+    click.option("--tools", metavar="A,B", help="Only these tools."),
+    click.option("--no-tools", is_flag=True, help="No tools at all."),
+    click.option("--allow", multiple=True, metavar="RULE", help="Let a tool run: shell, or 'shell(git log *)'."),
+    click.option(
+        "--dangerously-allow-all",
+        "allow_all",
+        is_flag=True,
+        help="Let every tool run, unasked; rules that deny still hold.",
+    ),
+    click.option("--steps", type=click.IntRange(min=1), metavar="N", help="How many requests at most; 100."),
+    click.option("--trust", "trusting", is_flag=True, help="Trust the project's .segue.toml, this time."),
+    click.option("--no-store", is_flag=True, help="Keep nothing of it."),
+    click.option("--debug", is_flag=True, help="Check every request by the provider's rules before it is sent."),
+)
+
+
+def agent_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What everything that runs an agent takes: who is asked, where it is kept, what tools may do."""
+    for add in reversed(_AGENT_OPTIONS):
+        function = add(function)
+    return function
 
 
 def command(

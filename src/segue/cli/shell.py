@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,10 +22,12 @@ from segue.cli.streams import forsake_stdout, one_line, reason, say
 
 __all__ = ["COMMANDS", "main", "root", "run"]
 
+_NUMBER = re.compile("is not a valid integer(?: range)?$")
 OK, FAILED, BAD_INPUT, RETRY, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 75, 130, 141
 
 # Command → the module in this package that holds it as `command`, in the order of `segue --help`.
 COMMANDS: Mapping[str, str] = {
+    "run": "run",
     "demo": "demo",
     "convert": "convert",
     "check": "check",
@@ -38,6 +41,10 @@ COMMANDS: Mapping[str, str] = {
     "compress": "compress",
     "diag": "diag",
     "formats": "formats",
+    "models": "models",
+    "trust": "trust",
+    "doctor": "doctor",
+    "completion": "completion",
 }
 
 
@@ -124,7 +131,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _explain(error: Exception) -> int:
     """Says what went wrong, and whose fault it was."""
-    from segue.errors import InputError, RemoteProtocolError, StoreError
+    from segue.errors import InputError, RemoteProtocolError, StoreError, UpstreamError
 
     if os.environ.get("SEGUE_DEBUG"):
         import traceback
@@ -137,7 +144,7 @@ def _explain(error: Exception) -> int:
             return BAD_INPUT
         case RemoteProtocolError():
             say(str(error))
-        case StoreError():
+        case StoreError() | UpstreamError():
             say(str(error))
             return RETRY if error.retryable else FAILED
         case MemoryError():
@@ -154,6 +161,6 @@ def _explain(error: Exception) -> int:
 
 
 def _sentence(message: str) -> str:
-    """click's sentence in this program's form: no capital, no full stop."""
-    message = one_line(message).rstrip(".")
+    """click's sentence in this program's form: no capital, no full stop, no name of a type."""
+    message = _NUMBER.sub("is not a whole number", one_line(message).rstrip("."))
     return message[:1].lower() + message[1:]

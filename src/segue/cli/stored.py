@@ -12,7 +12,7 @@ from segue.cli import config
 if TYPE_CHECKING:
     from segue.store.base import HistoryStore
 
-__all__ = ["is_there", "opened", "place"]
+__all__ = ["is_there", "opened", "place", "shown_place"]
 
 
 def place() -> str:
@@ -20,6 +20,17 @@ def place() -> str:
     from segue.store import default_place
 
     return default_place(config.store())
+
+
+def shown_place() -> str:
+    """Where the store is, without a name or a password."""
+    from urllib.parse import urlsplit
+
+    where = place()
+    if "://" not in where:
+        return where
+    parts = urlsplit(where)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def is_there() -> bool:

@@ -62,14 +62,15 @@ class WrongFile(Unwritable):
     exit_code = 2
 
 
-def read(file: str, *, text: bool = True, wanted: str = "a JSON object") -> bytes:
+def read(file: str, *, text: bool = True, wanted: str = "a JSON object", needed: bool = True) -> bytes:
     """The bytes of a file, or of stdin for `-`; nothing, a byte order mark and binary data are refused by name.
 
-    Where it need not be `text`, only nothing is. `wanted` is what should be there.
+    Where it need not be `text`, only nothing is; where it is not `needed`, nothing is fine. `wanted` is what should be
+    there.
     """
     data = _read_stdin() if file == STDIO else _read_file(file)
     name = "stdin" if file == STDIO else file
-    if not data or data.isspace():
+    if needed and (not data or data.isspace()):
         raise Unreadable(f"{name} is empty; {wanted} is expected")
     if not text:
         return data

@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import aclosing, suppress
+from operator import add, sub
 from typing import Any, TypeAlias
 
 import msgspec
@@ -38,9 +39,11 @@ from segue.runtime.events import (
 )
 from segue.runtime.providers import Endpoint
 from segue.runtime.scheduler import Limits, Scheduler
+from segue.runtime.subagents import Models, Subagents
 from segue.runtime.switching import Fixed, Route, Situation
 from segue.runtime.toolbox import Toolbox
 from segue.runtime.tooling import Approve
+from segue.runtime.tools.task import task as task_tool
 from segue.runtime.upstream import Upstream
 from segue.wire.events import TextDelta, ThinkingDelta
 
@@ -66,8 +69,8 @@ class _CancelledError(Exception):
 class Session:
     """A conversation that is under way. `listen` hears everything; `approve` is asked where a rule says so.
 
-    `task` is the call that this session works for, if it is a subagent's. With `debug` no request goes out that the
-    judge would refuse.
+    `models` finds models by name for subagents; without it there are none. `task` is the call that this session works
+    for, if it is a subagent's. With `debug` no request goes out that the judge would refuse.
     """
 
     def __init__(
@@ -81,12 +84,13 @@ class Session:
         approve: Approve | None = None,
         limits: Limits = _USUAL,
         debug: bool = False,
+        models: Models | None = None,
         task: str | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.book = book
         self.route = route
-        self.toolbox = toolbox
+        self.toolbox = toolbox if models is None else toolbox.with_tools(task_tool(Subagents(self, models).spawn))
         self.limits = limits
         self.debug = debug
         self.usage = Usage()
@@ -100,7 +104,7 @@ class Session:
         self._asked: Endpoint | None = None
         self._cancelled = False
         self._streaming: asyncio.Task[Reply] | None = None
-        self._scheduler = Scheduler(book, toolbox, emit=self.emit, approve=approve, limits=limits, clock=clock)
+        self._scheduler = Scheduler(book, self.toolbox, emit=self.emit, approve=approve, limits=limits, clock=clock)
 
     # --------------------------------------------------------------------------------------------------- from outside
 
@@ -131,7 +135,7 @@ class Session:
                 how=how,
                 text=text,
                 turns=turns.count,
-                usage=_less(self.usage, before),
+                usage=_each(sub, self.usage, before),
                 seconds=self._clock() - began,
                 finish=turns.last.finish if turns.last is not None else None,
                 retryable=retryable,
@@ -183,6 +187,11 @@ class Session:
             event = msgspec.structs.replace(event, task=self._task)
         self._listen(event)
 
+    def spent(self, usage: Usage | None) -> None:
+        """Counts what a reply cost, or a subagent."""
+        if usage is not None:
+            self.usage = _each(add, self.usage, usage)
+
     # ------------------------------------------------------------------------------------------------------- one reply
 
     async def _reply(self) -> Reply:
@@ -233,7 +242,7 @@ class Session:
             self._streaming = None
         added = self.book.add_reply(reply)
         self.route.succeeded(endpoint)
-        self.usage = _more(self.usage, added.usage)
+        self.spent(added.usage)
         self.emit(
             Replied(
                 provider=endpoint.provider,
@@ -332,11 +341,5 @@ def _words(content: Any) -> str:
     return "\n".join(text for block in blocks_of(content) if isinstance(text := getattr(block, "text", None), str))
 
 
-def _more(usage: Usage, told: Usage | None) -> Usage:
-    if told is None:
-        return usage
-    return Usage(**{name: getattr(usage, name) + getattr(told, name) for name in Usage.__struct_fields__})
-
-
-def _less(usage: Usage, before: Usage) -> Usage:
-    return Usage(**{name: getattr(usage, name) - getattr(before, name) for name in Usage.__struct_fields__})
+def _each(do: Callable[[int, int], int], one: Usage, other: Usage) -> Usage:
+    return Usage(**{name: do(getattr(one, name), getattr(other, name)) for name in Usage.__struct_fields__})

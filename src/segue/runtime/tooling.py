@@ -31,13 +31,20 @@ class Result(Struct, frozen=True):
 class Question(Struct, frozen=True):
     """Whether a call may run. `subject` is what rules are held against: a path, a command, an address.
 
-    `title` is one line, `detail` what a person wants to see before saying yes (a diff, the whole command).
+    `title` is one line, `detail` what a person wants to see before saying yes (a diff, the whole command). One that is
+    not `needed` is asked only where a rule says so. `also` are other names of the subject, on which a rule that denies
+    or asks holds too; of `parts` each has to be allowed. `allowed_by` says which rules may allow it: any whose
+    `pattern` fits, only those for the whole `tool` or this very subject, or only one that gives the subject by `name`.
     """
 
     tool: str
     subject: str
     title: str
     detail: str = ""
+    needed: bool = True
+    also: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    allowed_by: Literal["pattern", "tool", "name"] = "pattern"
 
 
 Answer: TypeAlias = Literal["once", "always", "no"]
@@ -47,12 +54,17 @@ Approve: TypeAlias = Callable[[Question], Awaitable[Answer]]
 
 @dataclass
 class Context:
-    """Where a call runs. `cancelled` is set when nobody waits for it any more; long tools look at it."""
+    """Where a call runs. `cancelled` is set when nobody waits for it any more; long tools look at it.
+
+    `granted` tells whether leave was given for what a tool finds itself about to do, which may be something else than
+    what it asked about: a link can be moved in between.
+    """
 
     folder: Path
     call_id: str = ""
     progress: Callable[[str], None] = lambda text: None
     cancelled: threading.Event = field(default_factory=threading.Event)
+    granted: Callable[[Question], bool] = lambda question: True
 
 
 Run: TypeAlias = Callable[[Arguments, Context], "Result | str | Awaitable[Result | str]"]
@@ -76,7 +88,7 @@ class Tool:
 
     `blocking` ones run in a thread and are given up on cancellation; others are coroutines and are cancelled. `writes`
     are the files that a call changes: calls that change the same one run in call order. `question` is what has to be
-    asked before a call may run, None where it neither changes nor leaves the working folder.
+    asked before a call may run; it is None, or not `needed`, where a call neither changes nor leaves the folder.
     """
 
     name: str

@@ -137,7 +137,7 @@ def _check(path: Path, how: str, timeout: float) -> None:
         if path.stat().st_size <= _CHECKED_WHOLE:
             [verdict] = connection.execute("PRAGMA quick_check(1)").fetchone()
             if verdict != "ok":
-                raise StoreError(f"{path}: the file is damaged ({verdict})", cause="corrupt")
+                raise StoreError(f"{path}: the file is damaged (SQLite's own check says so)", cause="corrupt")
 
 
 def _application_id(path: Path) -> int | None:

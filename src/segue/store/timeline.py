@@ -12,6 +12,7 @@ from segue.canonical.blocks import Message, responses_of
 from segue.canonical.history import History
 from segue.canonical.learning import learnt
 from segue.canonical.request import Request
+from segue.canonical.retold import notes_between
 from segue.canonical.tokens import Estimate
 from segue.conversation import Conversation
 from segue.errors import InputError, StoreError
@@ -166,7 +167,9 @@ def _play(event: Event, line: Timeline) -> None:
             if event.tokens is not None:
                 chat.estimate = msgspec.convert(event.tokens, learnt(Estimate))
         case Compressed():
-            history.reduce(event.applied(history.messages))
+            before, after = history.supplied()[0], event.applied(history.messages)
+            chat.compressed.extend(notes_between(before, after, chat.estimate))
+            history.reduce(after)
         case Rewound():
             history.rewind(event.turn)
         case _:

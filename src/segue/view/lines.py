@@ -19,6 +19,7 @@ from segue.store.events import (
     Known,
     Opened,
     Published,
+    Recalled,
     Rewound,
     Said,
     Sent,
@@ -32,6 +33,7 @@ from segue.view.words import (
     SPEAKERS,
     STATES,
     argument_text,
+    counted,
     media_words,
     opaque_words,
     result_text,
@@ -71,22 +73,22 @@ def event_words(event: Event) -> str:
     """What an event other than a message says, in one line."""
     match event:
         case Opened():
-            text = sum(len(block.text) for block in event.system)
-            return f"given: {text:,} characters of system text, {len(event.tools)} tools"
+            return f"given: {_given(event)}"
         case Sent():
-            return f"sent to {_target(event.target, event.model)}" if event.target else "sent"
+            return f"sent to {_target(event.target, event.model)}" if event.target else "sent; to whom is not known"
+        case Recalled():
+            calls = f": {counted(len(event.ledger), 'call')}" if event.ledger else ""
+            return f"what was known before this was kept here{calls}"
         case Broke():
             return f"a reply broke off ({event.reply.finish}): {shortened(event.reply.text, 80) or 'nothing said'}"
         case Compressed():
             kept = sum(stop - start for start, stop in event.kept)
-            told = f"{kept:,} messages kept, {len(event.replaced):,} new"
+            told = f"{counted(kept, 'message')} kept, {len(event.replaced):,} new"
             return f"compressed by {event.strategy} to {event.budget} tokens: {told}"
         case Published():
-            return f"told: {len(event.calls)} results that were known"
-        case Undone():
-            return f"event {event.seq} taken back"
-        case Rewound():
-            return f"rewound to {event.turn}"
+            return f"told: {counted(len(event.calls), 'result')} known before"
+        case Undone() | Rewound():
+            return f"event {event.seq} taken back" if isinstance(event, Undone) else f"rewound to {event.turn}"
         case Switched():
             return f"from here on {_target(event.target, event.model)}"
         case Forked():
@@ -97,6 +99,13 @@ def event_words(event: Event) -> str:
             return f"{event.kind}: written by a newer segue"
         case _:
             return kind_of(event)
+
+
+def _given(event: Opened) -> str:
+    text = sum(len(block.text) for block in event.system)
+    parts = [f"{counted(text, 'character')} of system text"] if text else []
+    parts += [counted(len(event.tools), "tool")] if event.tools else []
+    return ", ".join(parts) or "nothing beside the messages"
 
 
 def _target(target: str, model: str | None) -> str:

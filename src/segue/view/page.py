@@ -32,11 +32,16 @@ def page_of(summary: Summary, timeline: Timeline) -> Page:
         ("begun", day(summary.created)),
         ("last written", day(summary.updated)),
         ("model", " · ".join(filter(None, [timeline.target, timeline.model])) or "-"),
-        ("messages", f"{len(messages):,}"),
+        ("messages", _count(len(messages), summary.messages)),
     ]
     if timeline.compressions:
         facts.append(("compressed", f"{len(timeline.compressions)} ×"))
     return Page(title, tuple(facts), timeline.chat.request, messages)
+
+
+def _count(now: int, written: int) -> str:
+    """How many there are, and how many were ever written where that is another number."""
+    return f"{now:,}" if now == written else f"{now:,} of {written:,} that were written"
 
 
 def day(at: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from msgspec import UNSET, Struct
@@ -23,6 +24,7 @@ from segue.canonical.blocks import (
     state_of,
 )
 from segue.canonical.jsontext import write_text
+from segue.canonical.sheet import Note
 
 __all__ = [
     "SPEAKERS",
@@ -30,8 +32,10 @@ __all__ = [
     "Answered",
     "answers_of",
     "argument_text",
+    "counted",
     "inline_picture",
     "media_words",
+    "note_lines",
     "opaque_words",
     "result_text",
     "shortened",
@@ -50,6 +54,7 @@ STATES: dict[State, str] = {
 }
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
+_NOTES = 20
 _MIME = re.compile(r"(image|audio|video)/[A-Za-z0-9.+-]{1,64}")
 
 
@@ -144,6 +149,33 @@ def sized(count: int) -> str:
             return f"{count} {unit}"
         count //= 1000
     return f"{count} MB"
+
+
+def counted(number: int, noun: str) -> str:
+    """So many of something."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def note_lines(notes: Sequence[Note]) -> Iterator[str]:
+    """What became of messages under compression: neighbours of one fate in a line, and no more than a screen."""
+    runs: list[list[Note]] = []
+    for note in notes:
+        last = runs[-1][-1] if runs else None
+        if last is not None and (last.what, last.place + 1) == (note.what, note.place):
+            runs[-1].append(note)
+        else:
+            runs.append([note])
+    shown = runs if len(runs) <= _NOTES else runs[: _NOTES - 1]
+    for run in shown:
+        told = f"messages {run[0].place + 1:,} to {run[-1].place + 1:,} were {run[0].what}: {_saved(run)}"
+        yield told if len(run) > 1 else str(run[0])
+    rest = [note for run in runs[len(shown) :] for note in run]
+    if rest:
+        yield f"… and {counted(len(rest), 'more message')}: {_saved(rest)}"
+
+
+def _saved(notes: Sequence[Note]) -> str:
+    return f"{sum(note.before for note in notes):,} → {sum(note.after for note in notes):,} tokens"
 
 
 def shortened(text: str, width: int) -> str:

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from segue.errors import InputError
 from segue.models import identify
+from segue.wire.fields import kind_of
 from segue.wire.openai_responses.shapes import is_openai_item
 
 __all__ = ["detect_source", "speaks_against"]
@@ -59,6 +60,8 @@ def detect_source(body: Mapping[str, Any]) -> str:
     if root is not None:
         return "azure-foundry" if root == "openai-responses" and _is_foundry(body) else root
     if not isinstance(body.get("messages"), list):
+        if given := [key for key in ("messages", *_ROOTS) if key in body]:
+            raise InputError(f"a list was expected, not {kind_of(body[given[0]])}", path=given[0])
         *roots, last = (f"`{key}`" for key in ("messages", *_ROOTS))
         missing = f"no {', '.join(roots)} or {last}"
         raise InputError(f"{missing}: this is not a request body of a known API; name `source` if it is one")

@@ -81,9 +81,10 @@ def _is_whole(row: bytes) -> bool:
 
 
 def _listed(value: object) -> list[Mapping[str, Any]]:
-    items = cast("list[object]", value) if isinstance(value, list) else []
+    items = cast("list[object]", value) if isinstance(value, list) else [value]
     if not items or not all(isinstance(item, dict) for item in items):
-        raise InputError("a body, or a list of messages was expected")
+        empty = "" if items else "; this list is empty"
+        raise InputError(f"a body, or a list of messages was expected{empty}")
     return cast("list[Mapping[str, Any]]", items)
 
 

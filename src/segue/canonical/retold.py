@@ -1,0 +1,67 @@
+"""What a compression did, told by what was there before it and after it: for those who kept nothing but that.
+
+Whatever a strategy does, what is left stands in its old order: a message as it was, a result that was shortened in its
+message, or a summary in the place of the first message that it sums up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from segue.canonical.blocks import Message, Thinking, ToolCall, ToolResponse, responses_of
+from segue.canonical.sheet import Note, What, summed
+from segue.canonical.tokens import Count
+
+__all__ = ["notes_between"]
+
+
+def notes_between(before: Sequence[Message], after: Sequence[Message], count: Count) -> tuple[Note, ...]:
+    """The notes of a compression that led from one list to the other, with tokens by `count`."""
+    known = {id(message) for message in before}
+    # A summary that is new: then what is gone was summed up, since no strategy does that and drops as well.
+    gone: What = "summarised" if any(summed(m) and id(m) not in known for m in after) else "dropped"
+    notes: list[Note] = []
+    at = 0
+    for place, old in enumerate(before):
+        new = after[at] if at < len(after) else None
+        if new is not None and (new is old or (id(new) not in known and _is_of(new, old))):
+            at += 1
+            if calls := _changed(old, new):
+                notes.append(Note("shortened", place, count(old), count(new), calls))
+            continue
+        folded = new is not None and id(new) not in known and summed(new) > 0
+        at += folded
+        notes.append(Note(gone, place, count(old), count(new) if new is not None and folded else 0, _calls(old)))
+    return tuple(notes)
+
+
+def _is_of(new: Message, old: Message) -> bool:
+    """Whether a message is what became of another: its results may be shorter, its reasoning may have been bound."""
+    answers = [response.call_id for response in responses_of(new)]
+    if answers:
+        return answers == [response.call_id for response in responses_of(old)]
+    return _unbound(new) == _unbound(old)
+
+
+def _unbound(message: Message) -> Message:
+    blocks = tuple(
+        msgspec.structs.replace(block, prefix=None) if isinstance(block, Thinking) else block
+        for block in message.blocks
+    )
+    return msgspec.structs.replace(message, blocks=blocks)
+
+
+def _changed(old: Message, new: Message) -> tuple[str, ...]:
+    """The calls whose results are told otherwise."""
+    if new is old:
+        return ()
+    pairs = zip(responses_of(old), responses_of(new), strict=True)
+    return tuple(dict.fromkeys(was.call_id for was, now in pairs if was != now))
+
+
+def _calls(message: Message) -> tuple[str, ...]:
+    """All calls that a message has a part of."""
+    parts = (block for block in message.blocks if isinstance(block, ToolCall | ToolResponse))
+    return tuple(dict.fromkeys(b.id if isinstance(b, ToolCall) else b.call_id for b in parts))

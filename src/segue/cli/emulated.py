@@ -1,0 +1,47 @@
+"""Models without a key: each provider is emulated in this process, from the first time that it is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from segue.cli.known import Known
+from segue.runtime import providers
+from segue.runtime.providers import Endpoint
+
+if TYPE_CHECKING:
+    from segue.emulator import Emulator
+
+__all__ = ["Emulated"]
+
+_NOWHERE = "http://127.0.0.1:9"
+
+
+class Emulated:
+    """Strict emulators under the names of the real ones."""
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
+        self._running: dict[tuple[str, str | None], Emulator] = {}
+
+    def endpoint(self, name: str) -> Endpoint:
+        """The model of that name, at an emulator."""
+        import segue.emulator
+
+        wanted = self._at(name, _NOWHERE)
+        kind = wanted.api, wanted.profile
+        if kind not in self._running:
+            self._running[kind] = segue.emulator.start(wanted.api, profile=wanted.profile)
+        return self._at(name, self._running[kind].base_url)
+
+    def close(self) -> None:
+        for emulator in self._running.values():
+            emulator.stop()
+        self._running.clear()
+
+    def _at(self, name: str, url: str) -> Endpoint:
+        elsewhere: dict[str, dict[str, Any]] = {
+            row.name: {"base_url": url, "key_variable": [], "api": row.api, "tool_format": row.tool_format}
+            | ({"profile": row.profile} if row.profile else {})
+            for row in self._known.providers.values()
+        }
+        return providers.resolve(name, {}, elsewhere)

@@ -1,0 +1,238 @@
+"""What `segue doctor` finds: each thing as a row to read and as a value, and whether it is well."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Mapping
+from importlib import metadata, util
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from segue.cli import config, stored, streams
+from segue.cli.equipment import check_rules
+from segue.cli.known import Known
+from segue.errors import SegueError
+
+if TYPE_CHECKING:
+    from segue.runtime.providers import Endpoint, Provider
+    from segue.runtime.upstream import Probed
+
+__all__ = ["Examination"]
+
+State = Literal["ok", "note", "bad"]
+_COUNTED = 10_000
+
+
+class Examination:
+    """Looks at one thing after the other; what is wrong with one keeps nobody from looking at the next."""
+
+    def __init__(self, *, trusting: bool = False) -> None:
+        self.rows: list[tuple[str, str, str]] = []
+        self.told: dict[str, Any] = {"ok": True}
+        self._trusting = trusting
+        self._known: Known | None = None
+
+    def all(self, *, online: bool = False) -> None:
+        self._versions()
+        self._config()
+        self._store()
+        self._providers(online=online)
+        self._model()
+        self._servers()
+        self._terminal()
+
+    def _row(self, state: State, name: str, words: str) -> None:
+        self.rows.append((state, name, words))
+        if state == "bad":
+            self.told["ok"] = False
+
+    # ------------------------------------------------------------------------------------------------- what is set up
+
+    def _versions(self) -> None:
+        ours, python = metadata.version("segue"), platform.python_version()
+        extras = {
+            name: util.find_spec(module) is not None for name, module in (("postgres", "psycopg"), ("mcp", "mcp"))
+        }
+        self.told |= {"segue": ours, "python": python, "platform": platform.platform(), "extras": extras}
+        self._row("ok", "segue", f"{ours}, Python {python} on {platform.system()} {platform.machine()}")
+        missing = [name for name, there in extras.items() if not there]
+        if missing:
+            self._row(
+                "note", "extras", f"not installed: {', '.join(missing)}; pip install 'segue[{','.join(missing)}]'"
+            )
+
+    def _config(self) -> None:
+        rows: list[dict[str, Any]] = []
+        self.told["config"] = rows
+        for file in filter(None, (config.project_file(), config.user_file())):
+            if not file.is_file():
+                self._row("note", "config", f"{file}: none yet")
+                continue
+            try:
+                source = config.source(file, trusting=self._trusting)
+            except click.ClickException as error:
+                rows.append({"file": str(file), "error": error.message})
+                self._row("bad", "config", error.message)
+                continue
+            rows.append({"file": str(file), "trusted": source.trusted, "withheld": source.withheld})
+            if source.trusted:
+                self._row("ok", "config", str(file))
+            else:
+                held = ", ".join(source.withheld)
+                self._row(
+                    "note", "config", f"{file}: not trusted, so this does not count: {held}; segue trust trusts it"
+                )
+        try:
+            self._known = Known(config.load(trusting=self._trusting))
+            check_rules(self._known.config)
+        except (click.ClickException, SegueError) as error:
+            said = error.message if isinstance(error, click.ClickException) else str(error)
+            if not any(row.get("error") == said for row in rows):
+                self._row("bad", "config", said)
+
+    def _store(self) -> None:
+        told: dict[str, Any] = {}
+        self.told["store"] = told
+        try:
+            told["place"] = where = stored.shown_place()
+            told["exists"] = stored.is_there()
+            if not told["exists"]:
+                self._row("note", "store", f"{where}: none yet; it is made with the first conversation")
+                return
+            with stored.opened() as store:
+                count = len(store.list(_COUNTED))
+        except (click.ClickException, SegueError) as error:
+            told["error"] = error.message if isinstance(error, click.ClickException) else str(error)
+            if not any(row.get("error") == told["error"] for row in self.told["config"]):
+                self._row("bad", "store", told["error"])
+            return
+        told["conversations"] = count
+        more = " or more" if count == _COUNTED else ""
+        self._row("ok", "store", f"{where}: {count:,}{more} conversation{'' if count == 1 else 's'}")
+
+    # ------------------------------------------------------------------------------------------------------ providers
+
+    def _providers(self, *, online: bool) -> None:
+        rows: list[dict[str, Any]] = []
+        self.told["providers"] = rows
+        if self._known is None:
+            return
+        unset: list[str] = []
+        asked: dict[str, Endpoint] = {}
+        for row in self._known.providers.values():
+            told, endpoint = _examined(row, self._known)
+            rows.append(told)
+            if told["key"] is None and row.variables:
+                unset.append(row.name)
+            elif endpoint is None:
+                self._row("note" if told["key"] is None else "bad", row.name, told["error"])
+            elif online and (row.variables or row.base_url):
+                asked[row.name] = endpoint
+            else:
+                self._row("ok" if told["key"] else "note", row.name, _words(told))
+        if asked:
+            answers = asyncio.run(_reached(asked))
+            for told in rows:
+                if told["provider"] in asked:
+                    told["online"] = said = answers[told["provider"]]
+                    free = told["key"] is None
+                    state: State = (
+                        "ok" if said == "accepted" else "note" if free or said.startswith("reached") else "bad"
+                    )
+                    self._row(state, told["provider"], f"{_words(told)}: {said}")
+        if unset:
+            self._row("note", "no key", ", ".join(unset))
+
+    def _model(self) -> None:
+        if self._known is None:
+            return
+        settings = self._known.config.settings
+        if settings.route == "rules":
+            names, why = tuple(name for rule in settings.rules for name in rule.chosen), "by rules"
+        elif settings.chosen:
+            names, why = settings.chosen, self._known.config.chosen_by()
+        elif (first := self._known.first()) is not None:
+            names, why = (first.name,), f"{self._known.key_of(self._known.providers[first.provider])} is set"
+        else:
+            names, why = (), "no key is set and no model chosen: emulated models are asked"
+        self.told["model"] = {"models": names, "why": why}
+        for name in names:
+            try:
+                endpoint = self._known.endpoint(name)
+            except SegueError as error:
+                self._row("bad", "model", f"{name} ({why}): {error}")
+                return
+            if endpoint.lacks_key:
+                self._row("bad", "model", f"{name} ({why}): no key; set {endpoint.variables[0]}")
+                return
+        self._row("ok" if names else "note", "model", f"{', '.join(names)} ({why})" if names else why)
+
+    # --------------------------------------------------------------------------------------------------------- the rest
+
+    def _servers(self) -> None:
+        rows: list[dict[str, Any]] = []
+        self.told["mcp"] = rows
+        if self._known is None:
+            return
+        for name, server in self._known.config.settings.mcp.items():
+            if server.url is not None:
+                rows.append({"name": name, "url": server.url})
+                self._row("ok", f"mcp {name}", server.url)
+                continue
+            program = shutil.which(server.program[0])
+            rows.append({"name": name, "command": server.program, "found": program})
+            if program is None:
+                self._row("bad", f"mcp {name}", f"there is no program {server.program[0]}")
+            else:
+                self._row("ok", f"mcp {name}", program)
+
+    def _terminal(self) -> None:
+        size = shutil.get_terminal_size()
+        told = {
+            "stdin": streams.on_terminal(sys.stdin),
+            "stdout": streams.on_terminal(sys.stdout),
+            "colour": streams.coloured(),
+            "term": os.environ.get("TERM"),
+            "columns": size.columns,
+            "encoding": getattr(sys.stdout, "encoding", None),
+        }
+        self.told["terminal"] = told
+        if not told["stdout"]:
+            self._row("note", "terminal", "stdout is none; segue chat needs one")
+            return
+        colour = "colours" if told["colour"] else "no colours"
+        self._row("ok", "terminal", f"{told['term']}, {size.columns} columns, {colour}, {told['encoding']}")
+
+
+def _examined(row: Provider, known: Known) -> tuple[dict[str, Any], Endpoint | None]:
+    told: dict[str, Any] = {"provider": row.name, "key": known.key_of(row), "base_url": row.base_url or None}
+    try:
+        endpoint = known.endpoint(f"{row.name}/{row.default or '-'}")
+    except SegueError as error:
+        return {**told, "error": str(error)}, None
+    return {**told, "base_url": endpoint.base_url}, endpoint
+
+
+def _words(told: Mapping[str, Any]) -> str:
+    key = f"{told['key']} is set" if told["key"] else "no key needed"
+    return f"{key}, {told['base_url']}"
+
+
+async def _reached(endpoints: Mapping[str, Endpoint]) -> dict[str, str]:
+    """What came of asking each for the list of its models."""
+    from segue.runtime.upstream import Upstream
+
+    async with Upstream() as upstream:
+        answers = await asyncio.gather(*(upstream.probe(endpoint) for endpoint in endpoints.values()))
+    return {name: _came(probed) for name, probed in zip(endpoints, answers, strict=True)}
+
+
+def _came(probed: Probed) -> str:
+    if probed.error is not None:
+        return str(probed.error)
+    return "accepted" if probed.accepted else "reached; whether the key is taken can't be told"

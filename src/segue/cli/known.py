@@ -1,0 +1,90 @@
+"""Whom there is to ask: segue's catalogue, the user's own providers, and which of them have a key."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+import segue
+from segue.canonical.request import Usage
+from segue.cli import config
+from segue.errors import InputError
+from segue.runtime import prices, providers
+from segue.runtime.providers import Endpoint, Provider
+
+__all__ = ["Known", "load"]
+
+
+class Known:
+    """The catalogue as the configuration has it."""
+
+    def __init__(self, loaded: config.Config) -> None:
+        self.config = loaded
+        self._told = _told(loaded)
+        try:
+            self.providers: Mapping[str, Provider] = providers.catalogue(self._told)
+        except InputError as error:
+            raise loaded.blamed(error) from None
+
+    def endpoint(self, name: str, tool_format: str | None = None) -> Endpoint:
+        """One model, by `provider/model`, by its provider alone, or by its own name."""
+        return self.with_format(providers.resolve(name, os.environ, self._told), tool_format)
+
+    def with_format(self, endpoint: Endpoint, tool_format: str | None) -> Endpoint:
+        """The endpoint with tools written as a flag or the environment wants it."""
+        chosen = tool_format or os.environ.get("SEGUE_TOOL_FORMAT")
+        if not chosen:
+            return endpoint
+        if chosen != "auto" and chosen not in (names := [row.tool_format for row in segue.formats()]):
+            known = ", ".join(dict.fromkeys(name for name in names if name))
+            raise InputError(f"{chosen!r} is no tool format; known are auto, {known}")
+        return msgspec.structs.replace(endpoint, tool_format=chosen)
+
+    def first(self) -> Endpoint | None:
+        """The default model of the first provider whose key is set."""
+        return providers.first_available(os.environ, self._told)
+
+    def key_of(self, provider: Provider) -> str | None:
+        """The variable that has the provider's key, where one has."""
+        named = (*provider.keys, *provider.bearer)
+        found = next((name for name in named if os.environ.get(name, "").strip()), None)
+        if found is None and provider.signed and all(map(os.environ.get, _SIGNING)):
+            return _SIGNING[0]
+        return found
+
+    @property
+    def key_variables(self) -> tuple[str, ...]:
+        """All that may hold a key: nothing that tools start is given them unasked."""
+        return tuple(dict.fromkeys(name for row in self.providers.values() for name in (*row.keys, *row.bearer)))
+
+    def cost(self, provider: str, model: str, usage: Usage) -> float | None:
+        """What was used, in dollars; None where no price is known."""
+        told = self.config.settings.prices.get(f"{provider}/{model}")
+        if told is None:
+            return prices.cost(usage, provider, model, self._told)
+        return told.of(
+            input=usage.input, output=usage.output, cache_read=usage.cache_read, cache_write=usage.cache_write
+        )
+
+
+_SIGNING = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+
+
+def load(*, trusting: bool = False) -> Known:
+    return Known(config.load(trusting=trusting))
+
+
+def _told(loaded: config.Config) -> dict[str, Any]:
+    """The user's tables. One whose address doesn't count, because its file isn't trusted, is none."""
+    shipped = providers.catalogue()
+    names = {spelling for row in shipped.values() for spelling in (row.name, *row.aliases)}
+    withheld = loaded.untrusted.withheld if loaded.untrusted is not None else ()
+    held = {path.split(".")[1] for path in withheld if path.startswith("providers.")}
+    return {
+        name: provider.said
+        for name, provider in loaded.settings.providers.items()
+        if name in names or provider.base_url is not None or name not in held
+    }

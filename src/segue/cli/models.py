@@ -1,0 +1,92 @@
+"""`segue models`: whom there is to ask, and for whom there is a key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from segue.cli import options, streams
+
+if TYPE_CHECKING:
+    from segue.cli.known import Known
+    from segue.runtime.providers import Provider
+
+
+@options.command("models")
+@click.argument("provider", required=False, metavar="[PROVIDER]")
+@click.option("--with-key", is_flag=True, help="Only providers whose key is set.")
+def command(provider: str | None, *, with_key: bool, as_json: bool) -> None:
+    """List the providers, which of them have a key, and their models; those of one PROVIDER.
+
+    A model is asked for as PROVIDER/MODEL. Others than these are asked for by their names all the same; providers of
+    your own stand in the configuration. Keys are never shown, and nothing is sent.
+
+    \b
+      segue models
+      segue models anthropic
+    """
+    from segue.cli import known
+
+    found = known.load()
+    rows = [row for row in found.providers.values() if not with_key or found.key_of(row)]
+    if provider is not None:
+        rows = [row for row in rows if provider.lower() in (row.name, *row.aliases)]
+        if not rows:
+            raise streams.Unreadable(f"'{provider}' is not a known provider; known are {', '.join(found.providers)}")
+    if as_json:
+        import msgspec
+
+        streams.write(msgspec.json.encode([_told(row, found) for row in rows]), b"\n")
+        return
+    streams.write(_models(rows[0]) if provider is not None else _table(rows, found))
+    if not any(map(found.key_of, found.providers.values())):
+        streams.say("no key is set: segue run and segue chat ask emulated models")
+
+
+def _told(row: Provider, known: Known) -> dict[str, Any]:
+    return {
+        "provider": row.name,
+        "title": row.title,
+        "api": row.api,
+        "key": known.key_of(row),
+        "variables": list(row.variables),
+        "default": row.default or None,
+        "models": {name: {"context": model.context} for name, model in row.models.items()},
+    }
+
+
+def _models(row: Provider) -> str:
+    width = max((len(name) for name in row.models), default=0)
+    lines = (
+        f"{row.name}/{name:{width}}  {f'{model.context:>9,} tokens' if model.context else ''}".rstrip()
+        + ("  (default)" if name == row.default else "")
+        for name, model in row.models.items()
+    )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _table(rows: list[Provider], known: Known) -> str:
+    heads = ("provider", "key", "default model", "models", "title")
+    cells = [(row.name, _key(row, known), row.default or "-", str(len(row.models)), row.title) for row in rows]
+    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
+    colour = streams.coloured()
+    lines: list[str] = []
+    for number, row in enumerate((heads, *cells)):
+        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        if colour:
+            has = number and cells[number - 1][1].startswith("set")
+            styles: tuple[dict[str, Any], ...] = ({"fg": "cyan"}, {"fg": "green"} if has else {"dim": True}, {}, {}, {})
+            padded = [
+                click.style(cell, **(style if number else {"dim": True}))
+                for cell, style in zip(padded, styles, strict=True)
+            ]
+        lines.append("  ".join(padded).rstrip())
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _key(row: Provider, known: Known) -> str:
+    if not row.variables:
+        return "none needed"
+    found = known.key_of(row)
+    return f"set: {found}" if found else f"unset: {row.variables[0]}"

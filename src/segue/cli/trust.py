@@ -1,0 +1,44 @@
+"""`segue trust`: whether a project's file may allow tools, start programs and say where keys go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from segue.cli import completing, config, options, streams, trusted
+
+
+@options.command("trust")
+@click.argument("file", required=False, metavar="[FILE]", shell_complete=completing.files)
+@click.option("--revoke", is_flag=True, help="Trust it no longer.")
+def command(file: str | None, *, revoke: bool, as_json: bool) -> None:
+    """Trust FILE, or the nearest .segue.toml above this directory, as it is now.
+
+    A project's file may come from somebody else. What it says under [mcp], `allow` and `env` of [tools], and
+    `base_url` and `key_variable` of [providers] counts only once it is trusted; when it changes, it is not any more.
+
+    \b
+      segue trust
+      segue trust --revoke
+    """
+    place = Path(file) if file is not None else config.project_file()
+    if place is None:
+        raise streams.Unreadable("there is no .segue.toml in this directory or above; name a file")
+    place = place.absolute()
+    if revoke:
+        _tell(place, ("trusted no longer" if trusted.forget(place) else "was not trusted"), (), as_json=as_json)
+        return
+    wants, data = config.wanted(place)
+    trusted.remember(place, data)
+    _tell(place, "trusted until it changes", wants, as_json=as_json)
+
+
+def _tell(place: Path, state: str, wants: tuple[str, ...], *, as_json: bool) -> None:
+    if as_json:
+        import msgspec
+
+        now = {"file": str(place), "trusted": state.startswith("trusted until"), "counts": wants}
+        streams.write(msgspec.json.encode(now), b"\n")
+        return
+    streams.write(f"{place}: {state}\n", "".join(f"  {name}\n" for name in wants))

@@ -1,0 +1,161 @@
+"""Amazon's ways of proving who asks: Signature Version 4, and where its tools keep credentials.
+
+`sign` is a pure function. Profiles with static keys are read here; what has to be fetched (single sign-on, roles,
+programs) is botocore's business, where it is installed.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping, Sequence
+from configparser import ConfigParser, Error
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import quote, urlsplit
+
+from msgspec import Struct
+
+from segue.errors import InputError
+from segue.runtime.secret import Secret
+
+__all__ = ["Credentials", "Fetched", "Source", "found", "region_of", "sign"]
+
+_DEFAULT = "default"
+# A profile that has one of these gets its keys from somewhere else.
+_ELSEWHERE = ("sso_session", "sso_start_url", "role_arn", "credential_process", "login_session")
+
+
+class Credentials(Struct, frozen=True):
+    """An access key. Temporary ones have a token."""
+
+    key_id: Secret
+    secret: Secret
+    token: Secret | None = None
+
+    def now(self) -> Credentials:
+        return self
+
+
+def _credentials(key_id: str, secret: str, token: str | None) -> Credentials:
+    return Credentials(Secret(key_id), Secret(secret), Secret(token) if token else None)
+
+
+class Source(Protocol):
+    """Where credentials come from. `now` may take a while: some are fetched anew when they run out."""
+
+    def now(self) -> Credentials: ...
+
+
+class Fetched:
+    """What botocore found, and keeps fresh."""
+
+    def __init__(self, held: Any) -> None:
+        self._held = held
+
+    def now(self) -> Credentials:
+        try:
+            frozen = self._held.get_frozen_credentials()
+        except Exception as error:  # noqa: BLE001  its words say what to do (`aws sso login`), whatever it is
+            raise InputError(f"no AWS credentials could be had: {' '.join(str(error).split())}") from None
+        return _credentials(frozen.access_key, frozen.secret_key, frozen.token)
+
+
+def sign(
+    credentials: Credentials,
+    *,
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    body: Sequence[bytes],
+    region: str,
+    service: str,
+    now: datetime,
+) -> dict[str, str]:
+    """The headers that a request needs beside its own; `headers` are signed too. `now` is UTC."""
+    place = urlsplit(url)
+    stamp = now.strftime("%Y%m%dT%H%M%SZ")
+    day = stamp[:8]
+    added = {"x-amz-date": stamp}
+    if credentials.token is not None:
+        added["x-amz-security-token"] = credentials.token.reveal()
+    signed = {name.lower(): " ".join(value.split()) for name, value in {**headers, **added}.items()}
+    signed["host"] = place.netloc
+    names = ";".join(sorted(signed))
+    digest = sha256()
+    for piece in body:
+        digest.update(piece)
+    canonical = "\n".join(
+        (
+            method,
+            # What is escaped in the address is escaped once more here.
+            quote(place.path or "/", safe="/-_.~"),
+            "&".join(sorted(part for part in place.query.split("&") if part)),
+            *(f"{name}:{signed[name]}" for name in sorted(signed)),
+            "",
+            names,
+            digest.hexdigest(),
+        )
+    )
+    scope = f"{day}/{region}/{service}/aws4_request"
+    said = "\n".join(("AWS4-HMAC-SHA256", stamp, scope, sha256(canonical.encode()).hexdigest()))
+    key = f"AWS4{credentials.secret.reveal()}".encode()
+    for part in scope.split("/"):
+        key = hmac.digest(key, part.encode(), "sha256")
+    signature = hmac.digest(key, said.encode(), "sha256").hex()
+    proof = f"Credential={credentials.key_id.reveal()}/{scope}, SignedHeaders={names}, Signature={signature}"
+    return {**added, "authorization": f"AWS4-HMAC-SHA256 {proof}"}
+
+
+# ------------------------------------------------------------------------------------------------ where they are kept
+
+
+def found(environ: Mapping[str, str]) -> Source | None:
+    """The credentials of this environment: its variables, else the profile in the files of Amazon's tools."""
+    key_id, secret = environ.get("AWS_ACCESS_KEY_ID"), environ.get("AWS_SECRET_ACCESS_KEY")
+    if key_id and secret:
+        return _credentials(key_id, secret, environ.get("AWS_SESSION_TOKEN"))
+    profile = _profile(environ)
+    key_id, secret = profile.get("aws_access_key_id"), profile.get("aws_secret_access_key")
+    if key_id and secret:
+        return _credentials(key_id, secret, profile.get("aws_session_token"))
+    if any(profile.get(name) for name in _ELSEWHERE):
+        return _by_botocore(environ)
+    return None
+
+
+def region_of(environ: Mapping[str, str]) -> str | None:
+    named = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
+    return named or _profile(environ).get("region") or None
+
+
+def _by_botocore(environ: Mapping[str, str]) -> Source | None:
+    name = environ.get("AWS_PROFILE", _DEFAULT)
+    try:
+        from botocore.session import Session  # pyright: ignore[reportMissingTypeStubs]
+    except ImportError:
+        said = f"the AWS profile {name!r} gets its keys by single sign-on, a role or a program; for that install"
+        raise InputError(f"{said} segue[bedrock], or set AWS_BEARER_TOKEN_BEDROCK") from None
+    session: Any = Session(profile=None if name == _DEFAULT else name)
+    held: Any = session.get_credentials()
+    return None if held is None else Fetched(held)
+
+
+def _profile(environ: Mapping[str, str]) -> dict[str, str]:
+    """What both files say of the chosen profile; the file of credentials counts more."""
+    name = environ.get("AWS_PROFILE") or _DEFAULT
+    home = Path(environ.get("HOME") or environ.get("USERPROFILE") or Path.home())
+    settings = _read(environ.get("AWS_CONFIG_FILE") or home / ".aws" / "config")
+    keys = _read(environ.get("AWS_SHARED_CREDENTIALS_FILE") or home / ".aws" / "credentials")
+    return {**settings.get(name if name == _DEFAULT else f"profile {name}", {}), **keys.get(name, {})}
+
+
+def _read(file: str | Path) -> dict[str, dict[str, str]]:
+    # `default` is a section like any other there, and `%` a sign like any other.
+    parser = ConfigParser(default_section="", interpolation=None, strict=False)
+    try:
+        parser.read_string(Path(file).expanduser().read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, Error):
+        return {}
+    return {section: dict(parser[section]) for section in parser.sections()}

@@ -1,0 +1,256 @@
+"""Where a path really leads, and opening what was found there and nothing else.
+
+A path is judged by what it resolves to, links and `..` included, whether the file is there already or not. Nothing is
+opened by its text again: `open_file` and `open_folder` go down the resolved path step by step and follow no link, so
+what is changed between the check and the use is an error and never a way out.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+import unicodedata
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
+from pathlib import Path
+
+from msgspec import Struct
+
+from segue.runtime.tooling import Context, Question, ToolError
+
+__all__ = ["Place", "admit", "locate", "open_file", "open_folder", "question_for", "replace_file", "told"]
+
+# What runs, or decides what may run, without anybody being asked again. Changing it is never covered by a broad rule.
+_GUARDED_NAMES = """
+.git .gitmodules .gitconfig .hg .svn .segue .segue.toml .mcp.json .husky .vscode .idea .envrc .direnv
+.bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .inputrc .zshrc .zshenv .zprofile .zlogin .zlogout
+.kshrc .mkshrc .cshrc .tcshrc .login .logout .xprofile .xinitrc .xsession .pam_environment
+.ssh .gnupg .aws .azure .kube .docker .netrc .pgpass .npmrc .yarnrc .pypirc .git-credentials
+"""
+_GUARDED = frozenset(_GUARDED_NAMES.split())
+_GUARDED_CONFIG = frozenset({"fish", "segue", "git", "gcloud", "gh", "autostart", "systemd", "environment.d"})
+_SYSTEM = tuple(Path(name) for name in ("/proc", "/sys", "/dev", "/run", "/etc/ssl/private", "/var/run"))
+_SYSTEM_FILES = frozenset(Path(name) for name in ("/etc/shadow", "/etc/gshadow", "/etc/sudoers"))
+
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_DIRECTORY = getattr(os, "O_DIRECTORY", 0)
+_CLOSED = getattr(os, "O_CLOEXEC", 0)
+# To pass through a folder one needs no right to list it.
+_STEP = getattr(os, "O_PATH", os.O_RDONLY) | _DIRECTORY | _CLOSED
+_MOVED = "{} changed while it was being opened; look at it again and repeat the call"
+
+
+class Place(Struct, frozen=True):
+    """Where a path leads. `shown` is relative to the folder where it is inside; `asked` is the path as it was given.
+
+    A `guarded` place is one that no broad rule covers: what runs by itself, secrets of the user's, the machine's own.
+    """
+
+    path: Path
+    folder: Path
+    inside: bool
+    shown: str
+    asked: str
+    guarded: bool
+
+
+def locate(text: str, folder: Path) -> Place:
+    """The place that a path means, as seen from the folder. Nothing has to be there."""
+    if not text or "\0" in text:
+        raise ToolError("the path is empty" if not text else "a path can't have a null character in it")
+    base = Path(os.path.realpath(folder))
+    given = base / _at_home(text)
+    path = Path(os.path.realpath(given))
+    with suppress(OSError):
+        if path.is_symlink():
+            raise ToolError(f"{text} is a link that leads to itself")
+    inside = path == base or base in path.parents
+    asked = _seen(Path(os.path.normpath(given)), base)
+    guarded = _is_guarded(path, base) or _names_guarded(Path(asked).parts)
+    return Place(path, base, inside, _seen(path, base), asked, guarded)
+
+
+def _at_home(text: str) -> Path:
+    """The path with `~` read as a shell reads it."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
+
+
+def _seen(path: Path, base: Path) -> str:
+    return path.relative_to(base).as_posix() if path == base or base in path.parents else path.as_posix()
+
+
+def _is_guarded(path: Path, base: Path) -> bool:
+    if path == base or base in path.parents:
+        return _names_guarded(path.relative_to(base).parts)
+    outside = path in _SYSTEM_FILES or any(path == root or root in path.parents for root in _SYSTEM)
+    return outside or _names_guarded(path.parts)
+
+
+def _names_guarded(parts: Iterable[str]) -> bool:
+    before = ""
+    for part in map(_plain, parts):
+        if part in _GUARDED or part.startswith("git~") or (before == ".config" and part in _GUARDED_CONFIG):
+            return True
+        before = part
+    return False
+
+
+def _plain(name: str) -> str:
+    """A name as a file system that is careless about case and marks may read it."""
+    kept = "".join(letter for letter in unicodedata.normalize("NFKC", name) if unicodedata.category(letter) != "Cf")
+    return kept.partition(":")[0].rstrip(". ").casefold() or name
+
+
+# ---------------------------------------------------------------------------------------------------------- asking
+
+
+def question_for(tool: str, verb: str, place: Place, *, change: bool = False, detail: str = "") -> Question:
+    """What is to be asked before a tool reads or changes a place: nothing where it only looks around inside."""
+    needed = change or not place.inside
+    where = "" if place.inside else ", outside the working folder"
+    through = f" (by way of {place.asked})" if place.asked != place.shown else ""
+    return Question(
+        tool,
+        place.shown,
+        f"{verb} {place.shown}{through}{where}",
+        detail,
+        needed=needed,
+        also=(place.asked,) if place.asked != place.shown else (),
+        allowed_by="name" if place.guarded and needed else "pattern",
+    )
+
+
+def admit(context: Context, tool: str, place: Place, *, change: bool = False) -> None:
+    """Stops a call that has arrived at another place than the one it was given leave for."""
+    question = question_for(tool, "", place, change=change)
+    if question.needed and not context.granted(question):
+        raise ToolError(_MOVED.format(place.asked))
+
+
+# --------------------------------------------------------------------------------------------------------- opening
+
+
+@contextmanager
+def _step_to(place: Place, folder: Path, *, make: bool = False) -> Generator[int]:
+    """A handle on a resolved folder, reached without following any link."""
+    start = place.folder if folder == place.folder or place.folder in folder.parents else Path(folder.anchor)
+    handle = os.open(start, _STEP | _NOFOLLOW)
+    try:
+        for part in folder.relative_to(start).parts:
+            try:
+                below = os.open(part, _STEP | _NOFOLLOW, dir_fd=handle)
+            except FileNotFoundError:
+                if not make:
+                    raise
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=handle)
+                below = os.open(part, _STEP | _NOFOLLOW, dir_fd=handle)
+            os.close(handle)
+            handle = below
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def open_file(place: Place, *, named: str | None = None) -> int:
+    """A regular file, to be read. Devices and pipes are refused: they may have no end."""
+    name = named or place.shown
+    with told(name, place), _step_to(place, place.path.parent) as parent:
+        # A pipe without a writer would be waited for, were it not for NONBLOCK.
+        flags = os.O_RDONLY | _NOFOLLOW | _CLOSED | os.O_NONBLOCK
+        handle = os.open(place.path.name or ".", flags, dir_fd=parent)
+        mode = os.fstat(handle).st_mode
+        if not stat.S_ISREG(mode):
+            os.close(handle)
+            kind = "a folder; list_dir shows what is in it" if stat.S_ISDIR(mode) else "not a regular file"
+            raise ToolError(f"{name} is {kind}")
+        return handle
+
+
+def open_folder(place: Place) -> int:
+    """A folder, to be listed."""
+    with told(place.shown, place):
+        if place.path == place.path.parent:
+            return os.open(place.path, os.O_RDONLY | _DIRECTORY | _CLOSED)
+        with _step_to(place, place.path.parent) as parent:
+            return os.open(place.path.name, os.O_RDONLY | _DIRECTORY | _NOFOLLOW | _CLOSED, dir_fd=parent)
+
+
+def replace_file(place: Place, data: bytes, context: Context) -> bool:
+    """Puts a whole file in the place of the old one, at once or not at all. Tells whether it is a new one."""
+    name = place.path.name
+    with told(place.shown, place), _step_to(place, place.path.parent, make=True) as parent:
+        mode = _mode_of(name, parent, place)
+        beside = f".segue-{secrets.token_hex(6)}.part"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | _CLOSED
+        handle = os.open(beside, flags, 0o666, dir_fd=parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                if mode is not None:
+                    os.fchmod(file.fileno(), stat.S_IMODE(mode))
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if context.cancelled.is_set():
+                raise ToolError("cancelled; nothing was written")
+            os.replace(beside, name, src_dir_fd=parent, dst_dir_fd=parent)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(beside, dir_fd=parent)
+            raise
+        return mode is None
+
+
+def _mode_of(name: str, parent: int, place: Place) -> int | None:
+    """The mode of the file that is to be replaced, None where there is none."""
+    try:
+        mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISLNK(mode):
+        raise ToolError(_MOVED.format(place.asked))
+    if not stat.S_ISREG(mode):
+        raise ToolError(f"{place.shown} is {'a folder' if stat.S_ISDIR(mode) else 'not a regular file'}")
+    if not os.access(name, os.W_OK, dir_fd=parent):
+        raise ToolError(f"{place.shown} is read-only")
+    return mode
+
+
+@contextmanager
+def told(name: str, place: Place) -> Generator[None]:
+    """What the system says of a file, in words for the model."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise ToolError(f"there is no {name}{_alike(place)}") from None
+    except PermissionError:
+        raise ToolError(f"{name} may not be used by this user") from None
+    except OSError as error:
+        if error.errno == errno.ELOOP or (error.errno == errno.ENOTDIR and _has_link(place.path)):
+            raise ToolError(_MOVED.format(place.asked)) from None
+        if error.errno == errno.ENOTDIR:
+            raise ToolError(f"{name}: a part of the path, or the whole, is not a folder") from None
+        raise ToolError(f"{name}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _has_link(path: Path) -> bool:
+    return any(step.is_symlink() for step in (path, *path.parents))
+
+
+def _alike(place: Place) -> str:
+    """Names beside the missing one that may have been meant."""
+    if not place.inside:
+        return ""
+    try:
+        names = sorted(os.listdir(place.path.parent))[:2000]  # noqa: PTH208
+    except OSError:
+        return ""
+    lower = {name.casefold(): name for name in names}
+    alike = get_close_matches(place.path.name.casefold(), lower, n=3)
+    return "; there is " + ", ".join(lower[name] for name in alike) if alike else ""

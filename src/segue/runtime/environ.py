@@ -1,0 +1,76 @@
+"""What a child process is given of the environment: everything but secrets.
+
+A secret is told by its name, and by its value: whatever holds the same text as a variable that is one, is one too.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable, Mapping
+from fnmatch import fnmatchcase
+
+__all__ = ["child_environment", "secret_names"]
+
+_NAMES = (
+    "*API_KEY*",
+    "*APIKEY*",
+    "*ACCESS_KEY*",
+    "*PRIVATE_KEY*",
+    "*SECRET_KEY*",
+    "*_KEY",
+    "*_KEYS",
+    "*TOKEN*",
+    "*SECRET*",
+    "*PASSWORD*",
+    "*PASSWD*",
+    "*PASSPHRASE*",
+    "*_PASS",
+    "*_PWD",
+    "*CREDENTIAL*",
+    "*CONNECTION_STRING*",
+    "*_DSN",
+    "*_PAT",
+    "*BEARER*",
+    "*_AUTH",
+    "*COOKIE*",
+    "AWS_*",
+    "PGPASSWORD",
+    "PGPASSFILE",
+)
+# `postgres://user:password@host`
+_PASSWORD_IN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/@:]*:[^\s/@]+@", re.IGNORECASE)
+_PRIVATE_KEY = "PRIVATE KEY-----"
+_SHORTEST = 8
+
+
+def secret_names(environ: Mapping[str, str], *, keys: Iterable[str] = ()) -> frozenset[str]:
+    """The variables that hold secrets. `keys` are names that are known to, whatever they look like."""
+    known = set(keys)
+    names = {name for name, value in environ.items() if name in known or _is_secret(name, value)}
+    values = {environ[name] for name in names if len(environ[name]) >= _SHORTEST}
+    # A key that is part of something longer (a header, an address) is no less a key.
+    names |= {name for name, value in environ.items() if any(secret in value for secret in values)}
+    return frozenset(names)
+
+
+def _is_secret(name: str, value: str) -> bool:
+    upper = name.upper()
+    return (
+        any(fnmatchcase(upper, pattern) for pattern in _NAMES)
+        or _PASSWORD_IN_ADDRESS.search(value) is not None
+        or _PRIVATE_KEY in value
+    )
+
+
+def child_environment(
+    environ: Mapping[str, str] | None = None, *, keep: Collection[str] = (), keys: Iterable[str] = ()
+) -> dict[str, str]:
+    """The environment for a shell or a server. `keep` names the secrets that it may have (`*` stands for anything)."""
+    given = os.environ if environ is None else environ
+    secrets = secret_names(given, keys=keys)
+    return {
+        name: value
+        for name, value in given.items()
+        if name not in secrets or any(fnmatchcase(name, pattern) for pattern in keep)
+    }

@@ -1,0 +1,277 @@
+"""Python functions as tools: by the decorator `tool`, or from installed packages by the entry points `segue.tools`.
+
+The signature is the schema, the docstring the description. A plain function runs in a thread, a coroutine on the loop.
+What a function does can't be told from outside, so it is asked about before each call, unless `asks=False` says that it
+only looks.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Annotated, Any, cast, get_args, get_origin, overload
+
+import msgspec
+
+from segue.canonical.blocks import Code, Media, Text
+from segue.errors import InputError
+from segue.runtime.tooling import Arguments, Context, Question, Result, Tool, ToolError
+
+__all__ = ["FunctionTool", "installed_tools", "tool"]
+
+_GROUP = "segue.tools"
+_SECTION = re.compile(r"^(args|arguments|parameters|params)\s*:\s*$", re.IGNORECASE)
+_OTHER_SECTION = re.compile(r"^(returns?|raises|yields?|examples?|notes?|see also|warns?)\s*:\s*$", re.IGNORECASE)
+_ENTRY = re.compile(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$")
+_FIELD = re.compile(r"^:param\s+(?:[^:]+\s)?(\w+)\s*:\s*(.*)$")
+
+
+@dataclass(frozen=True)
+class FunctionTool(Tool):
+    """A tool that is a function, which can still be called as one."""
+
+    function: Callable[..., Any] = lambda: None
+
+    def __call__(self, *values: Any, **named: Any) -> Any:
+        return self.function(*values, **named)
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> FunctionTool: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    asks: bool = True,
+    timeout: float | None = None,
+    writes: Callable[[Arguments, Path], Sequence[Path]] | None = None,
+) -> Callable[[Callable[..., Any]], FunctionTool]: ...
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    asks: bool = True,
+    timeout: float | None = None,
+    writes: Callable[[Arguments, Path], Sequence[Path]] | None = None,
+) -> FunctionTool | Callable[[Callable[..., Any]], FunctionTool]:
+    """Makes a tool of a function. A parameter of the type `Context` is given where the call runs.
+
+    Descriptions of parameters come from `Annotated[int, "how many"]`, from `msgspec.Meta`, or from the docstring.
+    """
+
+    def made(function: Callable[..., Any]) -> FunctionTool:
+        return _made(function, name=name, description=description, asks=asks, timeout=timeout, writes=writes)
+
+    return made if function is None else made(function)
+
+
+def _made(
+    function: Callable[..., Any],
+    *,
+    name: str | None,
+    description: str | None,
+    asks: bool,
+    timeout: float | None,
+    writes: Callable[[Arguments, Path], Sequence[Path]] | None,
+) -> FunctionTool:
+    called = name or function.__name__
+    words, told = _docstring(inspect.getdoc(function) or "")
+    contexts, fields = _fields(function, called, told)
+    shape = msgspec.defstruct(called, fields, kw_only=True, forbid_unknown_fields=True)
+    blocking = not inspect.iscoroutinefunction(function)
+
+    def given(arguments: Arguments, context: Context) -> dict[str, Any]:
+        try:
+            values = msgspec.convert(dict(arguments), shape, dec_hook=_path)
+        except msgspec.ValidationError as error:
+            raise ToolError(f"the arguments don't fit {called}: {error}") from None
+        return {field[0]: getattr(values, field[0]) for field in fields} | dict.fromkeys(contexts, context)
+
+    def run(arguments: Arguments, context: Context) -> Result:
+        return _result(function(**given(arguments, context)))
+
+    async def run_async(arguments: Arguments, context: Context) -> Result:
+        return _result(await cast("Awaitable[Any]", function(**given(arguments, context))))
+
+    def question(arguments: Arguments, folder: Path) -> Question:
+        subject = msgspec.json.encode(arguments, order="sorted").decode()
+        return Question(called, subject, f"run {called}", _lines(arguments), needed=asks)
+
+    more: dict[str, Any] = {} if writes is None else {"writes": writes}
+    return FunctionTool(
+        called,
+        description or words or called,
+        _schema(shape, called),
+        run if blocking else run_async,
+        blocking=blocking,
+        timeout=timeout,
+        question=question,
+        shown=lambda arguments: ", ".join(str(value) for value in arguments.values())[:120],
+        function=function,
+        **more,
+    )
+
+
+def _lines(arguments: Arguments) -> str:
+    return "\n".join(f"{name}: {value}" for name, value in arguments.items())
+
+
+# --------------------------------------------------------------------------------------------------------- schema
+
+
+def _fields(function: Callable[..., Any], called: str, told: Mapping[str, str]) -> tuple[list[str], list[Any]]:
+    """The parameters that take the context, and the others with type and default."""
+    try:
+        types = typing.get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise InputError(f"the types of the tool {called!r} can't be read: {error}") from None
+    contexts: list[str] = []
+    fields: list[Any] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise InputError(f"the tool {called!r} can't have the parameter {parameter}: each needs a name of its own")
+        if name not in types:
+            raise InputError(f"the parameter {name!r} of the tool {called!r} needs a type")
+        if types[name] is Context or Context in get_args(types[name]):
+            contexts.append(name)
+            continue
+        kind = _described(types[name], told.get(name))
+        if parameter.default is parameter.empty:
+            fields.append((name, kind))
+        elif isinstance(parameter.default, (list, dict, set)):
+            default = cast("list[Any]", parameter.default)
+            fields.append((name, kind, msgspec.field(default_factory=default.copy)))
+        else:
+            fields.append((name, kind, parameter.default))
+    return contexts, fields
+
+
+def _described(kind: Any, words: str | None) -> Any:
+    """The type with a description that ends up in the schema."""
+    if get_origin(kind) is Annotated:
+        base, *marks = get_args(kind)
+        said = next((mark for mark in marks if isinstance(mark, str)), words)
+        metas = [mark for mark in marks if isinstance(mark, msgspec.Meta)]
+        if any(meta.description for meta in metas):
+            said = None
+        for meta in [*metas, *([msgspec.Meta(description=said)] if said else [])]:
+            base = Annotated[base, meta]
+        return base
+    return Annotated[kind, msgspec.Meta(description=words)] if words else kind
+
+
+def _schema(shape: type[msgspec.Struct], called: str) -> dict[str, Any]:
+    try:
+        (reference,), parts = msgspec.json.schema_components(
+            [shape], schema_hook=_path_schema, ref_template="#/$defs/{name}"
+        )
+    except (TypeError, NotImplementedError) as error:
+        why = str(error).rstrip().rpartition("\n")[2]
+        raise InputError(f"the tool {called!r} has a parameter that JSON can't give: {why}") from None
+    own = reference["$ref"].rpartition("/")[2]
+    schema = {key: value for key, value in parts.pop(own).items() if key not in ("title", "description")}
+    return _typed({**schema, "$defs": parts} if parts else schema)
+
+
+def _path(kind: type, value: Any) -> Any:
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    raise NotImplementedError
+
+
+def _path_schema(kind: type) -> dict[str, Any]:
+    if kind is Path:
+        return {"type": "string"}
+    raise NotImplementedError(f"{kind.__name__} is not known")
+
+
+def _typed(schema: Any) -> Any:
+    """The schema with the type of each choice of words, which some APIs want said."""
+    match schema:
+        case dict():
+            told = {key: _typed(value) for key, value in cast("dict[str, Any]", schema).items()}
+            choices = told.get("enum")
+            if isinstance(choices, list) and all(isinstance(choice, str) for choice in cast("list[Any]", choices)):
+                told.setdefault("type", "string")
+            return told
+        case list():
+            return [_typed(part) for part in cast("list[Any]", schema)]
+        case _:
+            return schema
+
+
+def _docstring(text: str) -> tuple[str, dict[str, str]]:
+    """What a docstring says of the function, and of each parameter."""
+    words: list[str] = []
+    told: dict[str, str] = {}
+    current, section = "", "words"
+    for line in text.splitlines():
+        bare = line.strip()
+        if field := _FIELD.match(bare):
+            current, section = field[1], "fields"
+            told[current] = field[2]
+        elif bare.startswith((":return", ":raise", ":rtype", ":type")) or _OTHER_SECTION.match(bare):
+            section = "other"
+        elif _SECTION.match(bare):
+            current, section = "", "args"
+        elif section == "args" and (entry := _ENTRY.match(bare)) and not line.startswith(" " * 8):
+            current = entry[1]
+            told[current] = entry[2]
+        elif section in ("args", "fields") and bare and current:
+            told[current] = f"{told[current]} {bare}".strip()
+        elif section == "words":
+            words.append(line)
+    return "\n".join(words).strip(), {name: said.strip() for name, said in told.items()}
+
+
+def _result(value: Any) -> Result:
+    match value:
+        case Result():
+            return value
+        case None:
+            return Result("done")
+        case str():
+            return Result(value)
+        case Text() | Media() | Code():
+            return Result((value,))
+        case tuple() if value and all(isinstance(part, (Text, Media, Code)) for part in cast("tuple[Any, ...]", value)):
+            return Result(cast("tuple[Text | Media | Code, ...]", value))
+        case _:
+            plain: Any = msgspec.to_builtins(value)
+            if isinstance(plain, (dict, list)):
+                return Result(cast("dict[str, Any] | list[Any]", plain))
+            return Result(msgspec.json.encode(plain).decode())
+
+
+# --------------------------------------------------------------------------------------------------- entry points
+
+
+def installed_tools(entries: Iterable[EntryPoint] | None = None) -> tuple[list[Tool], list[str]]:
+    """The tools of installed packages, and what went wrong with others, a line each.
+
+    An entry point names a tool, or a list of them.
+    """
+    tools: list[Tool] = []
+    problems: list[str] = []
+    for entry in entry_points(group=_GROUP) if entries is None else entries:
+        try:
+            loaded = entry.load()
+        except Exception as error:  # noqa: BLE001
+            problems.append(
+                f"the tools of {entry.name} ({entry.value}) can't be loaded: {type(error).__name__}: {error}"
+            )
+            continue
+        found: Any = [loaded] if isinstance(loaded, Tool) else loaded
+        if isinstance(found, (list, tuple)) and all(isinstance(each, Tool) for each in cast("list[Any]", found)):
+            tools += cast("list[Tool]", found)
+        else:
+            problems.append(f"{entry.name} ({entry.value}) is no tool; decorate the function with segue's @tool")
+    return tools, problems

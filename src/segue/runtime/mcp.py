@@ -1,0 +1,434 @@
+"""Tools of MCP servers (extra `mcp`), started as processes or reached by HTTP.
+
+What a server says of its tools is its own word: their hints are shown and never trusted, every call is asked about
+unless a rule allows it. Each server lives in a task of its own, which alone opens and closes the connection; one that
+ends is started again with the next call, a few times. What it may know of the environment is what a shell may.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from segue.errors import InputError
+from segue.runtime.environ import child_environment
+from segue.runtime.mcp_process import LEADER, Overheard, ended, found
+from segue.runtime.mcp_results import told_result
+from segue.runtime.toolbox import schema_fault
+from segue.runtime.tooling import Arguments, Context, Question, Result, Tool, ToolError
+
+if TYPE_CHECKING:
+    import mcp
+    import mcp_types
+    from mcp.client.session import MessageHandlerFnT
+
+__all__ = ["Server", "Servers", "read_servers"]
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_LONGEST_NAME = 64
+_DESCRIPTION = 4_000
+_PAGES = 50
+_RESTARTS = 3
+_STOPPING = 10.0
+_MISSING = "MCP servers need the extra: pip install 'segue[mcp]'"
+
+
+class Server(Struct, frozen=True, forbid_unknown_fields=True):
+    """One server of the configuration: a `command` with `args`, or a `url`.
+
+    `env` names the secrets that a process may have of the environment, or gives it variables (`NAME=value`). In `env`
+    and `headers`, `${NAME}` stands for a variable. `timeout` is for a call, `start` for getting ready, in seconds.
+    """
+
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    folder: str | None = None
+    url: str | None = None
+    headers: dict[str, str] = {}
+    timeout: float = 120.0
+    start: float = 30.0
+    enabled: bool = True
+
+
+def read_servers(table: Mapping[str, Any]) -> dict[str, Server]:
+    """The servers of a configuration: `[mcp.NAME]` with `command` and `args`, or `url`."""
+    servers: dict[str, Server] = {}
+    for name, entry in table.items():
+        path = f"mcp.{name}"
+        if not _NAME.fullmatch(name) or "__" in name:
+            raise InputError("a server's name has letters, digits, - and single _ only", path=path)
+        try:
+            server = msgspec.convert(entry, Server)
+        except msgspec.ValidationError as error:
+            raise InputError(str(error), path=path) from None
+        if (server.command is None) == (server.url is None):
+            raise InputError("either command or url has to be given", path=path)
+        if server.url is not None and not server.url.startswith(("http://", "https://")):
+            raise InputError("a url begins with http:// or https://", path=f"{path}.url")
+        servers[name] = server
+    return servers
+
+
+def _filled(text: str, environ: Mapping[str, str], where: str) -> str:
+    """The text with its `${NAME}`s filled in."""
+    for name in _VARIABLE.findall(text):
+        if name not in environ:
+            raise InputError(f"the variable {name} is not set", path=where)
+    return _VARIABLE.sub(lambda found: environ[found[1]], text)
+
+
+class Servers:
+    """All servers of a session. `tools` are those of now; `problems` say which server is not there, and why.
+
+    `changed` is called when the tools of a server have become others.
+    """
+
+    def __init__(
+        self,
+        servers: Mapping[str, Server],
+        *,
+        folder: Path,
+        environ: Mapping[str, str] | None = None,
+        keys: Sequence[str] = (),
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        given = os.environ if environ is None else environ
+        self._links = [
+            _Link(name, server, folder, given, keys, changed) for name, server in servers.items() if server.enabled
+        ]
+
+    async def start(self) -> None:
+        """Starts all of them, side by side. One that fails is a problem, and keeps nobody else from starting."""
+        await asyncio.gather(*(link.connect() for link in self._links))
+
+    def tools(self) -> tuple[Tool, ...]:
+        """What the servers offer now; a source for a `Toolbox`."""
+        return tuple(tool for link in self._links for tool in link.tools)
+
+    @property
+    def problems(self) -> dict[str, str]:
+        return {link.name: link.problem for link in self._links if link.problem}
+
+    @property
+    def states(self) -> dict[str, str]:
+        """Each server, and how it is: how many tools it has, or what is wrong."""
+        return {link.name: link.problem or f"{len(link.tools)} tools" for link in self._links}
+
+    async def close(self) -> None:
+        """Ends all of them; no process is left behind."""
+        await asyncio.gather(*(link.close() for link in self._links))
+
+
+class _Link:
+    """One server: the task that has its connection, and its tools."""
+
+    def __init__(
+        self,
+        name: str,
+        server: Server,
+        folder: Path,
+        environ: Mapping[str, str],
+        keys: Sequence[str],
+        changed: Callable[[], None],
+    ) -> None:
+        self.name = name
+        self.tools: tuple[Tool, ...] = ()
+        self.problem = ""
+        self._server = server
+        self._folder = folder
+        self._environ = environ
+        self._keys = keys
+        self._changed = changed
+        self._client: mcp.Client | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
+        self._stopping = False
+        self._stale = False
+        self._lost = False
+        self._restarts = 0
+        self._connecting = asyncio.Lock()
+        self._errors: deque[str] = deque(maxlen=20)
+
+    # ---------------------------------------------------------------------------------------------------- its life
+
+    async def connect(self) -> None:
+        """Has the server ready, or says in `problem` why it is not."""
+        async with self._connecting:
+            if self._client is not None and not self._lost:
+                return
+            await self._stop()
+            self._stopping = self._lost = self._stale = False
+            ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._task = asyncio.create_task(self._live(ready), name=f"mcp {self.name}")
+            try:
+                async with asyncio.timeout(self._server.start):
+                    await asyncio.shield(ready)
+                self.problem = ""
+            except TimeoutError:
+                await self._stop()
+                self.problem = f"not ready after {self._server.start:g} seconds{self._last_words()}"
+            except asyncio.CancelledError:
+                await self._stop()
+                raise
+            except Exception as error:  # noqa: BLE001
+                await self._stop()
+                self.problem = f"{_words(error)}{self._last_words()}"
+
+    async def close(self) -> None:
+        async with self._connecting:
+            await self._stop()
+            self.tools = ()
+
+    async def _stop(self) -> None:
+        task, self._task = self._task, None
+        connected, self._client = self._client is not None, None
+        if task is None:
+            return
+        self._stopping = True
+        self._wake.set()
+        if not connected:
+            task.cancel()
+        try:
+            async with asyncio.timeout(_STOPPING):
+                await asyncio.shield(asyncio.wait({task}))
+        except TimeoutError:
+            task.cancel()
+            await asyncio.wait({task}, timeout=_STOPPING)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+
+    async def _live(self, ready: asyncio.Future[None]) -> None:
+        """Opens the connection, keeps the list of tools up to date, and closes it again. Never raises."""
+        try:
+            async with AsyncExitStack() as stack:
+                client = await stack.enter_async_context(_client(await self._transport(stack), self._heard))
+                self.tools = await self._listed(client)
+                self._client = client
+                stack.push_async_callback(ended, asyncio.create_task(self._listen(client)))
+                if not ready.done():
+                    ready.set_result(None)
+                await self._stay(client)
+        except asyncio.CancelledError:
+            pass
+        except BaseException as error:  # noqa: BLE001
+            if not ready.done():
+                ready.set_exception(error if isinstance(error, Exception) else RuntimeError(str(error)))
+        finally:
+            self._client = None
+            if not ready.done():
+                ready.set_exception(RuntimeError("it ended at once"))
+            # Nobody may be waiting any more.
+            with suppress(asyncio.CancelledError):
+                ready.exception()
+
+    async def _stay(self, client: mcp.Client) -> None:
+        while not self._stopping:
+            await self._wake.wait()
+            self._wake.clear()
+            if self._stale and not self._stopping:
+                self._stale = False
+                with suppress(Exception):
+                    async with asyncio.timeout(self._server.start):
+                        tools = await self._listed(client)
+                    if _told(tools) != _told(self.tools):
+                        self.tools = tools
+                        self._changed()
+
+    async def _heard(self, message: Any) -> None:
+        if message is None or type(message).__name__ == "ToolListChangedNotification":
+            self._stale = True
+            self._wake.set()
+
+    async def _listen(self, client: mcp.Client) -> None:
+        """Newer servers tell of changes only to those who listen."""
+        with suppress(Exception):
+            async with client.listen(tools_list_changed=True) as changes:
+                # Something may have changed before anybody listened.
+                await self._heard(None)
+                async for _ in changes:
+                    await self._heard(None)
+
+    # ------------------------------------------------------------------------------------------------ how to reach it
+
+    async def _transport(self, stack: AsyncExitStack) -> Any:
+        from mcp import StdioServerParameters, stdio_client
+        from mcp.client.streamable_http import streamable_http_client
+
+        server = self._server
+        if server.url is not None:
+            import httpx2
+
+            headers = {
+                name: _filled(value, self._environ, f"mcp.{self.name}.headers.{name}")
+                for name, value in server.headers.items()
+            }
+            limits = httpx2.Timeout(30.0, read=max(300.0, server.timeout + 30))
+            client = await stack.enter_async_context(httpx2.AsyncClient(headers=headers, timeout=limits))
+            return streamable_http_client(server.url, http_client=client)
+        given = [text for text in server.env if "=" in text]
+        environment = child_environment(
+            self._environ, keep=[text for text in server.env if "=" not in text], keys=self._keys
+        )
+        for text in given:
+            name, _, value = text.partition("=")
+            environment[name] = _filled(value, self._environ, f"mcp.{self.name}.env")
+        folder = self._folder / (server.folder or ".")
+        command = found(server.command or "", folder, environment)
+        said = Overheard(self._errors)
+        errors = await stack.enter_async_context(said.opened())
+        # Its end is not that of what it started.
+        stack.callback(said.end_group)
+        parameters = StdioServerParameters(
+            command="/bin/sh",
+            args=["-c", LEADER, "sh", command, *server.args],
+            env=environment,
+            cwd=folder,
+            encoding_error_handler="replace",
+        )
+        return stdio_client(parameters, errlog=errors)
+
+    def _last_words(self) -> str:
+        return f"; its last words: {self._errors[-1][:300]}" if self._errors else ""
+
+    # --------------------------------------------------------------------------------------------------- its tools
+
+    async def _listed(self, client: mcp.Client) -> tuple[Tool, ...]:
+        declared: list[mcp_types.Tool] = []
+        cursor: str | None = None
+        for _ in range(_PAGES):
+            page = await client.list_tools(cursor=cursor)
+            declared += page.tools
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        tools: dict[str, Tool] = {}
+        for tool in sorted(declared, key=lambda tool: tool.name):
+            made = self._tool(tool, tools)
+            if made is not None:
+                tools[made.name] = made
+        return tuple(tools.values())
+
+    def _tool(self, declared: mcp_types.Tool, taken: Mapping[str, Tool]) -> Tool | None:
+        """The tool as a session has it; None where its schema can't be held to."""
+        schema: dict[str, Any] = {"type": "object", "properties": {}, **declared.input_schema}
+        if schema["type"] != "object" or schema_fault(schema):
+            return None
+        name = stem = f"{self.name}__{re.sub(r'[^A-Za-z0-9_-]', '_', declared.name)}"[:_LONGEST_NAME]
+        number = 2
+        while name in taken:
+            name = f"{stem[: _LONGEST_NAME - 4]}_{number}"
+            number += 1
+        raw = declared.name
+
+        async def run(arguments: Arguments, context: Context) -> Result:
+            return await self._call(raw, arguments, context)
+
+        def question(arguments: Arguments, folder: Path) -> Question:
+            subject = msgspec.json.encode(arguments, order="sorted").decode()
+            lines = [f"{key}: {value}" for key, value in arguments.items()]
+            return Question(
+                name, subject, f"call {raw} of the MCP server {self.name}", "\n".join([*lines, *_hints(declared)])
+            )
+
+        return Tool(
+            name,
+            (declared.description or declared.title or raw)[:_DESCRIPTION],
+            schema,
+            run,
+            blocking=False,
+            timeout=self._server.timeout + self._server.start + 10,
+            question=question,
+            shown=lambda arguments: ", ".join(str(value) for value in arguments.values())[:120],
+        )
+
+    async def _call(self, tool: str, arguments: Arguments, context: Context) -> Result:
+        client = await self._reached()
+
+        async def tell(progress: float, total: float | None, message: str | None) -> None:
+            context.progress(message or (f"{progress:g} of {total:g}" if total else f"{progress:g}"))
+
+        try:
+            async with asyncio.timeout(self._server.timeout):
+                result = await client.call_tool(tool, dict(arguments), progress_callback=tell)
+        except TimeoutError:
+            raise ToolError(f"{self.name} did not answer within {self._server.timeout:g} seconds") from None
+        except Exception as error:  # noqa: BLE001
+            raise ToolError(self._fault(error)) from None
+        self._restarts = 0
+        return told_result(result)
+
+    def _fault(self, error: Exception) -> str:
+        """What to say of a call that failed; one whose server is gone leaves it to be started again."""
+        import mcp_types
+
+        if getattr(error, "code", None) != mcp_types.CONNECTION_CLOSED and self._client is not None:
+            return f"{self.name}: {_words(error)}"
+        self._lost = True
+        return f"the MCP server {self.name} has ended{self._last_words()}; the next call starts it again"
+
+    async def _reached(self) -> mcp.Client:
+        if self._lost or self._client is None:
+            if self._restarts >= _RESTARTS:
+                raise ToolError(f"the MCP server {self.name} ended {_RESTARTS} times; it is not started again")
+            self._restarts += 1
+            await self.connect()
+        if self._client is None:
+            raise ToolError(f"the MCP server {self.name} can't be reached: {self.problem or 'it was closed'}")
+        return self._client
+
+
+def _client(transport: Any, heard: MessageHandlerFnT) -> mcp.Client:
+    from mcp import Client
+
+    return Client(transport, message_handler=heard, cache=None)
+
+
+def _told(tools: Sequence[Tool]) -> list[tuple[str, str, Mapping[str, Any]]]:
+    """What a model is told of tools."""
+    return [(tool.name, tool.description, tool.parameters) for tool in tools]
+
+
+def _hints(declared: mcp_types.Tool) -> list[str]:
+    said = declared.annotations
+    if said is None:
+        return []
+    hints = {
+        "only reads": said.read_only_hint,
+        "destroys": said.destructive_hint,
+        "reaches outside": said.open_world_hint,
+    }
+    told = [words for words, hint in hints.items() if hint]
+    return [f"(it says of itself: {', '.join(told)})"] if told else []
+
+
+def _words(error: BaseException) -> str:
+    """An error in one line, without the groups that it came wrapped in."""
+    while isinstance(error, BaseExceptionGroup):
+        error = cast("BaseException", error.exceptions[0])
+    match error:
+        case ModuleNotFoundError() if (error.name or "").partition(".")[0] in ("mcp", "mcp_types", "httpx2"):
+            return _MISSING
+        case FileNotFoundError():
+            return f"there is no command {error.filename}"
+        case InputError():
+            return str(error)
+        case _:
+            return (str(error).strip() or type(error).__name__).partition("\n")[0][:500]
+
+
+# The SDK complains of what servers send by way of logging, which ends on the terminal where nobody set it up.
+for _name in ("mcp", "client"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())

@@ -1,0 +1,218 @@
+"""Who may do what: rules, the answers of this session, and what is said to a model that may not.
+
+A rule is a tool's name, or a name with a glob of what it is about: `read_file`, `write_file(src/*)`,
+`shell(git log *)`, `fetch_url(https://docs.python.org/*)`, `github__*`. `*` stands for any characters, `/` included.
+Paths are those that a file is really found at, relative to the working folder where they are inside it.
+
+In order: a rule that denies, one that asks, an answer «always» of this session, one that allows, the tool's own
+question. Where somebody has to be asked and nobody can be, the answer is no.
+
+- A glob of `shell` speaks of one simple command. Of `a && b`, `a | b` and the like each part has to be allowed; a
+  command with substitutions, redirections or grouping is allowed by the rule `shell` alone, or by its exact text.
+  `git log *` allows `git log`, too. A rule that denies is held against every part that can be made out; it is a help
+  against accidents and no wall: a shell has too many ways to say the same thing.
+- What is guarded (`.git`, `.segue.toml`, start-up files of shells, secrets) is allowed only by a rule that gives the
+  path itself, without a glob.
+- Rules that deny or ask don't care for upper and lower case; those that allow do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from segue.errors import InputError
+from segue.runtime.patterns import rule_pattern
+from segue.runtime.tooling import Approve, Question, ToolError
+
+__all__ = ["Grants", "Permissions", "Rule", "parse_rule"]
+
+Verdict: TypeAlias = Literal["allow", "ask", "deny"]
+_RULE = re.compile(r"([\w*?.:/-]+)\s*(?:\((.+)\))?", re.DOTALL)
+
+
+class Rule(Struct, frozen=True):
+    """A tool, by its name or a glob of it, and what it is about; None is anything."""
+
+    tool: str
+    pattern: str | None = None
+
+    def __str__(self) -> str:
+        return self.tool if self.pattern is None else f"{self.tool}({self.pattern})"
+
+    def speaks_of(self, tool: str) -> bool:
+        return self.tool == tool or ("*" in self.tool and rule_pattern(self.tool).in_(tool))
+
+    def fits(self, subject: str, *, ignore_case: bool = False) -> bool:
+        if self.pattern is None or self.pattern == subject:
+            return True
+        pattern = self.pattern
+        if self.tool == "shell" and pattern.endswith(" *") and "*" not in pattern[:-2]:
+            bare = pattern[:-2]
+            if subject == bare or (ignore_case and subject.casefold() == bare.casefold()):
+                return True
+        return rule_pattern(pattern, ignore_case=ignore_case).in_(subject)
+
+
+def parse_rule(text: str, *, folder: Path | None = None) -> Rule:
+    """`tool` or `tool(glob)`. A path with `~`, or one inside the folder, is written as the tools write it."""
+    found = _RULE.fullmatch(text.strip())
+    if found is None:
+        raise InputError(f"{text!r} is no rule; write a tool's name, or name(glob)")
+    tool, pattern = found.groups()
+    if pattern is not None:
+        if pattern.startswith("~/"):
+            pattern = (Path.home() / pattern[2:]).as_posix()
+        if folder is not None and pattern.startswith(inside := f"{folder.resolve().as_posix()}/"):
+            pattern = pattern[len(inside) :]
+        pattern = pattern.removeprefix("./")
+    rule = Rule(tool, pattern)
+    try:
+        rule.fits("")
+    except ToolError as error:
+        raise InputError(f"{text!r} is no rule: {error}") from None
+    return rule
+
+
+class Permissions:
+    """The rules, and what was answered in this session."""
+
+    def __init__(
+        self,
+        *,
+        allow: Iterable[str] = (),
+        ask: Iterable[str] = (),
+        deny: Iterable[str] = (),
+        folder: Path | None = None,
+    ) -> None:
+        self._rules = {
+            verdict: _parsed(verdict, texts, folder)
+            for verdict, texts in (("deny", deny), ("ask", ask), ("allow", allow))
+        }
+        self._always: set[tuple[str, str]] = set()
+        self._asking = asyncio.Lock()
+
+    def judge(self, question: Question) -> tuple[Verdict, Rule | None]:
+        """What holds for a question, and the rule that says so; None where it is the tool's own wish, or an answer."""
+        for verdict in ("deny", "ask"):
+            rule = self._speaking(verdict, question)
+            if rule is not None and (verdict == "deny" or not self._answered(question)):
+                return verdict, rule
+        if not question.needed or self._answered(question):
+            return "allow", None
+        rule = self._allowing(question)
+        return ("ask", None) if rule is None else ("allow", rule)
+
+    def denies(self, tool: str, subject: str) -> bool:
+        """Whether a rule keeps a tool from something, even from looking at it in passing."""
+        return any(rule.speaks_of(tool) and rule.fits(subject, ignore_case=True) for rule in self._rules["deny"])
+
+    async def may(self, question: Question, approve: Approve | None) -> str | None:
+        """None where a call may run, else the words for the model."""
+        verdict, rule = self.judge(question)
+        if verdict == "ask" and approve is not None:
+            # One question at a time; what was answered meanwhile is not asked again.
+            async with self._asking:
+                verdict, rule = self.judge(question)
+                if verdict == "ask":
+                    return await self._ask(question, approve)
+        match verdict:
+            case "allow":
+                return None
+            case "deny":
+                return f"denied: the rule {_quoted(str(rule))} forbids this; find another way, or tell the user"
+            case "ask":
+                return _nobody(question, rule)
+
+    async def _ask(self, question: Question, approve: Approve) -> str | None:
+        match await approve(question):
+            case "once":
+                return None
+            case "always":
+                self._always.add((question.tool, question.subject))
+                return None
+            case "no":
+                return "denied: the user said no to this; don't try it in another way, ask what to do instead"
+
+    def _answered(self, question: Question) -> bool:
+        return (question.tool, question.subject) in self._always
+
+    def _speaking(self, verdict: Verdict, question: Question) -> Rule | None:
+        subjects = (question.subject, *question.also, *question.parts)
+        for rule in self._rules[verdict]:
+            if rule.speaks_of(question.tool) and any(rule.fits(subject, ignore_case=True) for subject in subjects):
+                return rule
+        return None
+
+    def _allowing(self, question: Question) -> Rule | None:
+        rules = [rule for rule in self._rules["allow"] if rule.speaks_of(question.tool)]
+        exact = next((rule for rule in rules if rule.pattern == question.subject), None)
+        whole = next((rule for rule in rules if rule.pattern is None), None)
+        match question.allowed_by:
+            case "name":
+                return exact
+            case "tool":
+                return exact or whole
+            case "pattern":
+                if exact or whole:
+                    return exact or whole
+                parts = question.parts or (question.subject,)
+                fitting = [next((rule for rule in rules if rule.fits(part)), None) for part in parts]
+                return fitting[0] if all(fitting) else None
+
+
+def _parsed(verdict: str, texts: Iterable[str], folder: Path | None) -> tuple[Rule, ...]:
+    rules: list[Rule] = []
+    for at, text in enumerate(texts):
+        try:
+            rules.append(parse_rule(text, folder=folder))
+        except InputError as error:
+            raise error.under(f"{verdict}[{at}]") from None
+    return tuple(rules)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _nobody(question: Question, rule: Rule | None) -> str:
+    wanted = Rule(question.tool, question.subject or None)
+    remedy = (
+        f"the rule {_quoted(str(rule))} asks each time"
+        if rule is not None
+        else f"the rule allow = [{_quoted(str(wanted))}] would allow it"
+    )
+    return f"denied: {question.title} needs leave, and nobody is there to give it; {remedy}. Go on without, or stop"
+
+
+class Grants:
+    """What leave was given for and not used yet. A call that comes out somewhere else has none."""
+
+    def __init__(self) -> None:
+        self._left: Counter[tuple[str, str, str]] = Counter()
+        self._lock = threading.Lock()
+
+    def give(self, question: Question) -> None:
+        with self._lock:
+            self._left[_key(question)] += 1
+
+    def take(self, question: Question) -> bool:
+        key = _key(question)
+        with self._lock:
+            if not self._left[key]:
+                del self._left[key]
+                return False
+            self._left[key] -= 1
+            return True
+
+
+def _key(question: Question) -> tuple[str, str, str]:
+    return question.tool, question.subject, question.allowed_by

@@ -1,0 +1,66 @@
+"""What a reply cost: by the user's own prices, else by genai-prices where that is installed (extra `prices`).
+
+Prices are those of the installed version; nothing is ever fetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from segue.canonical.request import Usage
+from segue.runtime.providers import Model, catalogue
+
+__all__ = ["cost"]
+
+_MILLION = 1_000_000
+_ELSEWHERE = {
+    "openai-chat": "openai",
+    "gemini": "google",
+    "moonshot": "moonshotai",
+    "bedrock": "aws",
+}
+
+
+def cost(usage: Usage, provider: str, model: str, config: Mapping[str, Any] | None = None) -> float | None:
+    """In dollars; None where nobody knows."""
+    row = catalogue(config).get(provider)
+    known = row.known(model) if row is not None else None
+    if known is not None and known.input is not None and known.output is not None:
+        return _by_hand(usage, known)
+    calculate = _calculator()
+    return None if calculate is None else calculate(usage, _ELSEWHERE.get(provider, provider), model)
+
+
+def _by_hand(usage: Usage, price: Model) -> float:
+    """Where no price is given for the cache, what is read from it costs as much as what is not."""
+    plain = price.input or 0.0
+    read = plain if price.cache_read is None else price.cache_read
+    written = plain if price.cache_write is None else price.cache_write
+    fresh = max(0, usage.input - usage.cache_read - usage.cache_write)
+    spent = fresh * plain + usage.cache_read * read + usage.cache_write * written + usage.output * (price.output or 0.0)
+    return spent / _MILLION
+
+
+@cache
+def _calculator() -> Any:
+    try:
+        import genai_prices
+    except ImportError:
+        return None
+
+    def calculate(usage: Usage, provider: str, model: str) -> float | None:
+        told = genai_prices.Usage(
+            input_tokens=usage.input,
+            output_tokens=usage.output,
+            cache_read_tokens=usage.cache_read,
+            cache_write_tokens=usage.cache_write,
+        )
+        try:
+            return float(genai_prices.calc_price(told, model, provider_id=provider).total_price)
+        except (LookupError, ValueError):
+            # A provider or a model that it has no price for, or numbers that don't add up.
+            return None
+
+    return calculate

@@ -1,0 +1,50 @@
+"""A key that can be used and not be seen."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+__all__ = ["Secret"]
+
+
+class Secret:
+    """Text that no print, log, dump or traceback shows. Only `reveal` gives it, for the header that it goes into."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        return self._value
+
+    def hidden_in(self, text: str) -> str:
+        """The text without this secret, should somebody have said it."""
+        return text.replace(self._value, "[key removed]") if self._value else text
+
+    def __repr__(self) -> str:
+        return "Secret('…')"
+
+    def __str__(self) -> str:
+        return "…"
+
+    def __format__(self, form: str, /) -> str:
+        return "…"
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __eq__(self, other: object) -> bool:
+        return self._value == other._value if isinstance(other, Secret) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((Secret, self._value))
+
+    def __copy__(self) -> Secret:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Secret:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a secret is not written down")

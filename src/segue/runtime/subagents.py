@@ -1,0 +1,71 @@
+"""Subagents: a call of `task` is a session of its own, with a history, a scheduler and tools of its own.
+
+It is the same `Session`, so it breaks no rule that the other keeps. What it tells bears the call that it works for;
+its answer is that call's result; and where the call is cancelled, it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from segue.conversation import Conversation
+from segue.runtime.providers import Endpoint
+from segue.runtime.switching import Fixed
+from segue.runtime.tooling import Context, Result, ToolError
+from segue.runtime.tools.task import TaskOrder
+
+if TYPE_CHECKING:
+    from segue.runtime.session import Session
+
+__all__ = ["Models", "Subagents"]
+
+Models: TypeAlias = Callable[[str], Endpoint]
+"""Finds a model by its name, `provider/model`; an `InputError` where there is none."""
+
+_SYSTEM = (
+    "You work on one task for another agent. Nobody else reads what you say and nobody can answer questions. "
+    "Do the task with the tools you have, then give the result in one answer: what was asked for, and what the "
+    "other agent has to know. Say so where something could not be done."
+)
+_TITLE = 60
+
+
+class Subagents:
+    """Begins them for one session."""
+
+    def __init__(self, parent: Session, models: Models) -> None:
+        self._parent = parent
+        self._models = models
+
+    async def spawn(self, order: TaskOrder, context: Context) -> Result:
+        """Works on a task and gives its answer."""
+        from segue.runtime.session import Session
+
+        parent = self._parent
+        toolbox = parent.toolbox.without("task")
+        if order.tools is not None:
+            unknown = [name for name in order.tools if toolbox.find(name) is None]
+            if unknown:
+                known = ", ".join(tool.name for tool in toolbox.declarations)
+                raise ToolError(f"there is no tool {unknown[0]!r} for a task; there are {known}")
+            toolbox = toolbox.only(order.tools)
+        route = Fixed(self._models(order.model), "named for the task") if order.model else parent.route.for_task()
+        title = f"task: {order.description}"[:_TITLE]
+        child = Session(
+            parent.book.child(Conversation(system=_SYSTEM), title),
+            route,
+            upstream=parent.upstream,
+            toolbox=toolbox,
+            listen=parent.emit,
+            approve=parent.approve,
+            limits=parent.limits,
+            debug=parent.debug,
+            task=context.call_id,
+        )
+        try:
+            ended = await child.ask(order.prompt)
+        finally:
+            parent.spent(child.usage)
+            await child.close()
+        return Result(ended.text or "(no answer)", error=ended.how != "answered")

@@ -1,0 +1,183 @@
+"""The tools of a session: what the model is told of them, whether arguments fit, and whether a call may run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import jsonschema_rs
+
+from segue.canonical.request import Tool as Declaration
+from segue.errors import InputError
+from segue.runtime.permissions import Grants, Permissions
+from segue.runtime.tooling import Approve, Arguments, Context, Question, Tool, ToolError
+
+__all__ = ["Source", "Toolbox", "schema_fault"]
+
+Source: TypeAlias = Callable[[], Sequence[Tool]]
+_MOST_PROBLEMS = 8
+_LONGEST_PROBLEM = 300
+
+
+class Toolbox:
+    """Tools by name, for one working folder and one set of rules.
+
+    `sources` give tools that come and go, those of servers; one whose name is taken already is left out. `find` gives
+    a tool whose `run` holds it to what leave was given for.
+    """
+
+    def __init__(
+        self,
+        tools: Iterable[Tool],
+        folder: Path,
+        permissions: Permissions | None = None,
+        *,
+        sources: Sequence[Source] = (),
+    ) -> None:
+        self.folder = folder
+        self.permissions = permissions or Permissions(folder=folder)
+        self._given = tuple(tools)
+        self._sources = tuple(sources)
+        self._kept: frozenset[str] | None = None
+        self._grants = Grants()
+        self._last: asyncio.Future[None] | None = None
+        self._seen: tuple[Tool, ...] = ()
+        self._tools: dict[str, Tool] = {}
+        self._checkers: dict[str, jsonschema_rs.Validator] = {}
+        _refuse_twins(self._given)
+        for tool in self._given:
+            if fault := schema_fault(tool.parameters):
+                raise InputError(f"the parameters of the tool {tool.name!r} are no JSON Schema: {fault}", path="tools")
+        self._load()
+
+    def _load(self) -> dict[str, Tool]:
+        """The tools of now. Nothing is made anew as long as the sources say the same."""
+        seen = (*self._given, *(tool for source in self._sources for tool in source()))
+        if seen != self._seen or not self._tools:
+            found: dict[str, Tool] = {}
+            for tool in seen:
+                if tool.name not in found and (self._kept is None or tool.name in self._kept):
+                    found[tool.name] = replace(tool, run=partial(self._run, tool))
+            self._seen, self._checkers = seen, {}
+            self._tools = dict(sorted(found.items()))
+        return self._tools
+
+    def _run(self, tool: Tool, arguments: Arguments, context: Context) -> Any:
+        return tool.run(arguments, replace(context, granted=self._grants.take))
+
+    # ------------------------------------------------------------------------------------------------------- looking
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._load())
+
+    @property
+    def declarations(self) -> tuple[Declaration, ...]:
+        """The tools as a model is told of them, in the order of their names."""
+        return tuple(Declaration(tool.name, tool.description, tool.parameters) for tool in self._load().values())
+
+    def find(self, name: str) -> Tool | None:
+        return self._load().get(name)
+
+    def with_tools(self, *tools: Tool) -> Toolbox:
+        """These tools and more."""
+        return self._like((*self._given, *tools), self._kept if self._kept is None else self._kept | _names(tools))
+
+    def only(self, names: Iterable[str]) -> Toolbox:
+        """Some of the tools."""
+        kept = frozenset(names)
+        if missing := sorted(kept.difference(self.names)):
+            raise InputError(f"there is no tool {', '.join(missing)}; there are {', '.join(self.names)}", path="tools")
+        return self._like(tuple(tool for tool in self._given if tool.name in kept), kept)
+
+    def without(self, *names: str) -> Toolbox:
+        """All of the tools but these."""
+        return self.only(name for name in self.names if name not in names)
+
+    def _like(self, tools: Sequence[Tool], kept: frozenset[str] | None) -> Toolbox:
+        other = Toolbox(tools, self.folder, self.permissions, sources=self._sources)
+        other._kept = kept
+        other._tools = {}
+        other._load()
+        return other
+
+    # ------------------------------------------------------------------------------------------------------- judging
+
+    def check(self, tool: Tool, arguments: Arguments) -> str | None:
+        """What is wrong with the arguments, in words for the model; None where they fit."""
+        checker = self._checkers.get(tool.name)
+        if checker is None:
+            checker = self._checkers[tool.name] = _checker(tool.parameters)
+        if checker.is_valid(dict(arguments)):
+            return None
+        lines: list[str] = []
+        for error in checker.iter_errors(dict(arguments)):
+            if len(lines) == _MOST_PROBLEMS:
+                lines.append("and more")
+                break
+            lines.append(_problem(error))
+        return "\n".join([f"the arguments don't fit {tool.name}; nothing was run:", *lines])
+
+    async def may(self, tool: Tool, arguments: Arguments, approve: Approve | None) -> str | None:
+        """Whether a call may run: None, or why not in words for the model."""
+        before, mine = self._in_line()
+        try:
+            # It looks at files, and at names on the network.
+            question = await asyncio.to_thread(tool.question, arguments, self.folder)
+            question = question or Question(tool.name, "", tool.name, needed=False)
+            if approve is not None and self.permissions.judge(question)[0] == "ask":
+                await asyncio.shield(before)
+            refusal = await self.permissions.may(question, approve)
+        except ToolError as error:
+            return str(error)
+        finally:
+            before.add_done_callback(lambda _: mine.done() or mine.set_result(None))
+        if refusal is None and question.needed:
+            self._grants.give(question)
+        return refusal
+
+    def _in_line(self) -> tuple[asyncio.Future[None], asyncio.Future[None]]:
+        """Whom to wait for, and who is waited for: people are asked in the order of calls, not of threads."""
+        loop = asyncio.get_running_loop()
+        before, mine = self._last, loop.create_future()
+        if before is None or before.get_loop() is not loop:
+            before = loop.create_future()
+            before.set_result(None)
+        self._last = mine
+        return before, mine
+
+
+def _names(tools: Iterable[Tool]) -> frozenset[str]:
+    return frozenset(tool.name for tool in tools)
+
+
+def _refuse_twins(tools: Sequence[Tool]) -> None:
+    names = [tool.name for tool in tools]
+    if twins := sorted({name for name in names if names.count(name) > 1}):
+        raise InputError(f"two tools have the name {', '.join(twins)}; give one of them another", path="tools")
+
+
+def _checker(schema: Mapping[str, Any]) -> jsonschema_rs.Validator:
+    options = jsonschema_rs.FancyRegexOptions(backtrack_limit=100_000)
+    return jsonschema_rs.validator_for(dict(schema), offline=True, pattern_options=options)
+
+
+def schema_fault(schema: Mapping[str, Any]) -> str | None:
+    """What keeps a schema from being one, in one line."""
+    try:
+        _checker(schema)
+    except (ValueError, TypeError, jsonschema_rs.ReferencingError) as error:
+        return str(error).partition("\n")[0]
+    return None
+
+
+def _problem(error: jsonschema_rs.ValidationError) -> str:
+    where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path)
+    words = error.message
+    if len(words) > _LONGEST_PROBLEM:
+        words = f"{words[: _LONGEST_PROBLEM // 2]} … {words[-_LONGEST_PROBLEM // 2 :]}"
+    return f"- {where.removeprefix('.') or 'arguments'}: {words}"

@@ -1,0 +1,47 @@
+"""The tools that every session has. Each module makes one or two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from segue.runtime.environ import child_environment
+from segue.runtime.permissions import Permissions
+from segue.runtime.tooling import Tool
+from segue.runtime.tools.fetch import Get, fetch_url, stdlib_get
+from segue.runtime.tools.reading import list_dir, read_file
+from segue.runtime.tools.searching import glob, grep
+from segue.runtime.tools.shell import shell
+from segue.runtime.tools.task import Spawn, task
+from segue.runtime.tools.todo import todo
+from segue.runtime.tools.writing import edit_file, write_file
+
+__all__ = ["standard_tools"]
+
+
+def standard_tools(
+    *,
+    permissions: Permissions | None = None,
+    environment: Callable[[], Mapping[str, str]] = child_environment,
+    get: Get = stdlib_get,
+    spawn: Spawn | None = None,
+) -> list[Tool]:
+    """All of them; `task` where `spawn` can give work to another agent.
+
+    What `permissions` keep `read_file` from, the searches pass over.
+    """
+
+    def hidden(path: str) -> bool:
+        return permissions is not None and permissions.denies("read_file", path)
+
+    tools = [
+        read_file(),
+        list_dir(),
+        glob(hidden),
+        grep(hidden),
+        write_file(),
+        edit_file(),
+        shell(environment),
+        fetch_url(get),
+        todo(),
+    ]
+    return [*tools, task(spawn)] if spawn is not None else tools

@@ -1,0 +1,129 @@
+"""HTML as text that can be read: headings, paragraphs, lists, tables, code, and where links lead."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from urllib.parse import urljoin
+
+__all__ = ["page_text"]
+
+_SILENT = frozenset({"script", "style", "noscript", "template", "svg", "head", "iframe", "object", "canvas", "select"})
+_BREAKS = frozenset(
+    {"p", "div", "section", "article", "main", "header", "footer", "nav", "aside", "table", "ul", "ol", "dl", "form"}
+    | {"blockquote", "figure", "fieldset", "details", "address", "body", "h1", "h2", "h3", "h4", "h5", "h6", "pre"}
+)
+_LINES = frozenset({"br", "tr", "li", "dt", "dd", "hr", "option", "summary", "figcaption", "caption"})
+
+
+class _Reader(HTMLParser):
+    def __init__(self, address: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.title = ""
+        self._address = address
+        self._written: list[str] = []
+        self._silent: list[str] = []
+        self._links: list[tuple[str, int]] = []
+        self._lists: list[int | None] = []
+        self._plain = 0
+        self._in_title = False
+
+    # ------------------------------------------------------------------------------------------------ what is heard
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "title":
+            self._in_title = not self.title
+        if tag in _SILENT:
+            self._silent.append(tag)
+        if self._silent:
+            return
+        if tag in _BREAKS:
+            self._write("\n\n")
+        elif tag in _LINES:
+            self._write("\n")
+        self._mark(tag, {name: value or "" for name, value in attrs})
+
+    def _mark(self, tag: str, attributes: dict[str, str]) -> None:
+        if re.fullmatch("h[1-6]", tag):
+            self._write("#" * int(tag[1]) + " ")
+        elif tag in ("ul", "ol"):
+            self._lists.append(1 if tag == "ol" else None)
+        elif tag == "li":
+            self._write("  " * max(len(self._lists) - 1, 0) + self._bullet())
+        elif tag in ("td", "th"):
+            self._write(" | ")
+        elif tag == "pre":
+            self._plain += 1
+            self._write("```\n")
+        elif tag == "code" and not self._plain:
+            self._write("`")
+        elif tag == "a":
+            self._links.append((attributes.get("href", ""), len(self._written)))
+        elif tag == "img" and attributes.get("alt"):
+            self._write(f"[picture: {attributes['alt']}]")
+
+    def _bullet(self) -> str:
+        number = self._lists[-1] if self._lists else None
+        if number is None:
+            return "- "
+        self._lists[-1] = number + 1
+        return f"{number}. "
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "title":
+            self._in_title = False
+        if self._silent:
+            if tag in self._silent:
+                while self._silent.pop() != tag:
+                    pass
+            return
+        if tag == "a" and self._links:
+            self._end_link()
+        elif tag in ("ul", "ol") and self._lists:
+            self._lists.pop()
+        elif tag == "pre" and self._plain:
+            self._plain -= 1
+            self._write("\n```")
+        elif tag == "code" and not self._plain:
+            self._write("`")
+        if tag in _BREAKS:
+            self._write("\n\n")
+
+    def _end_link(self) -> None:
+        target, start = self._links.pop()
+        words = "".join(self._written[start:]).strip()
+        if not target or target.startswith(("#", "javascript:", "data:")) or not words:
+            return
+        try:
+            self._write(f" ({urljoin(self._address, target)})")
+        except ValueError:
+            self._write(f" ({target})")
+
+    def handle_data(self, data: str) -> None:
+        if self._in_title:
+            self.title += data
+        if not self._silent:
+            self._write(data if self._plain else re.sub(r"\s+", " ", data))
+
+    def _write(self, text: str) -> None:
+        self._written.append(text)
+
+    @property
+    def text(self) -> str:
+        blocks = re.split(r"(```\n.*?\n```)", "".join(self._written), flags=re.DOTALL)
+        told = [block if block.startswith("```\n") else _tidied(block) for block in blocks]
+        return "\n".join(block for block in told if block.strip()).strip()
+
+
+def _tidied(text: str) -> str:
+    lines = (re.sub(r"(?<=\S)[ \t]+", " ", line).rstrip().removeprefix(" ") for line in text.split("\n"))
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip()
+
+
+def page_text(html: str, address: str = "") -> str:
+    """The words of a page, its title first."""
+    reader = _Reader(address)
+    reader.feed(html)
+    reader.close()
+    title = " ".join(reader.title.split())
+    return f"{title}\n\n{reader.text}".strip() if title else reader.text

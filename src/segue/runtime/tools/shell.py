@@ -1,0 +1,230 @@
+"""`shell`: a command in a process group of its own, which ends as a whole."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import os
+import shutil
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from segue.runtime.environ import child_environment
+from segue.runtime.tooling import Arguments, Context, Question, Result, Tool, ToolError
+from segue.runtime.tools.commands import commands_in, simple_commands
+from segue.runtime.tools.texts import size_words
+
+__all__ = ["shell"]
+
+_TIMEOUT = 120
+_LONGEST = 1_800
+_HEAD = 100_000
+_TAIL = 100_000
+_GRACE = 1.0
+_LINGER = 0.2
+_PROGRESS = 0.1
+_CHUNK = 65_536
+# Nobody can answer, page or look at colours.
+_QUIET = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb", "NO_COLOR": "1"}
+
+
+class _Output:
+    """What a command said: the beginning and the end of it, however much there was."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._head: list[str] = []
+        self._tail: deque[str] = deque()
+        self._room = _HEAD
+        self._held = 0
+        self._left_out = 0
+        self._line = ""
+        self._tell = tell
+        self._told = float("-inf")
+
+    def add(self, data: bytes, *, last: bool = False) -> None:
+        text = self._decoder.decode(data, last)
+        if not text:
+            return
+        head, text_left = text[: self._room], text[self._room :]
+        if head:
+            self._head.append(head)
+            self._room -= len(head)
+        if text_left:
+            self._tail.append(text_left)
+            self._held += len(text_left)
+            while self._held - len(self._tail[0]) >= _TAIL:
+                dropped = len(self._tail.popleft())
+                self._held -= dropped
+                self._left_out += dropped
+        self._progress(text)
+
+    def _progress(self, text: str) -> None:
+        lines = (self._line + text)[-2_000:].replace("\r", "\n").split("\n")
+        self._line = lines[-1]
+        newest = next((line for line in reversed(lines) if line.strip()), None)
+        if newest is not None and time.monotonic() - self._told >= _PROGRESS:
+            self._told = time.monotonic()
+            self._tell(newest.strip()[:200])
+
+    @property
+    def text(self) -> str:
+        tail = "".join(self._tail)
+        gap = f"\n[{size_words(self._left_out)} left out here]\n" if self._left_out else ""
+        return "".join(self._head) + gap + tail
+
+
+def _signal(group: int, number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Ends a group: asked first, then not asked. Being cancelled while waiting means not to wait."""
+    try:
+        if process.returncode is None:
+            _signal(process.pid, signal.SIGTERM)
+            async with asyncio.timeout(_GRACE):
+                await process.wait()
+    except TimeoutError:
+        pass
+    finally:
+        _signal(process.pid, signal.SIGKILL)
+
+
+async def _run(arguments: Arguments, context: Context, environment: Callable[[], Mapping[str, str]]) -> Result:
+    command: str = arguments["command"]
+    if "\0" in command:
+        raise ToolError("a command can't have a null character in it")
+    seconds = min(arguments.get("timeout", _TIMEOUT), _LONGEST)
+    output = _Output(context.progress)
+    # A pipe of our own: the process has ended when it has, and not when all its heirs have closed their ends.
+    reading, writing = os.pipe()
+    loop = asyncio.get_running_loop()
+    stream = asyncio.StreamReader(limit=_CHUNK)
+    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(reading, "rb"))
+    try:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                shutil.which("bash") or "/bin/sh",
+                "-c",
+                command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=writing,
+                stderr=writing,
+                cwd=context.folder,
+                env={**environment(), **_QUIET, "PWD": str(context.folder)},
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ToolError(f"the shell could not be started: {error.strerror or error}") from None
+        finally:
+            os.close(writing)
+        ended = False
+        try:
+            async with asyncio.timeout(seconds):
+                await _follow(process, stream, output)
+                ended = True
+        except TimeoutError:
+            pass
+        finally:
+            await _end(process)
+    finally:
+        transport.close()
+    output.add(b"", last=True)
+    return _result(output.text, process.returncode if ended else None, seconds)
+
+
+async def _follow(process: asyncio.subprocess.Process, stream: asyncio.StreamReader, output: _Output) -> None:
+    """Reads until the command has ended and has said all that it had to say."""
+    gone = asyncio.ensure_future(process.wait())
+    try:
+        while True:
+            piece = asyncio.ensure_future(stream.read(_CHUNK))
+            try:
+                # What is left in the background may hold the pipe open for ever.
+                await asyncio.wait(
+                    {piece} if gone.done() else {piece, gone},
+                    timeout=_LINGER if gone.done() else None,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                if piece.done():
+                    if not piece.result():
+                        await gone
+                        return
+                    output.add(piece.result())
+                elif gone.done():
+                    async with asyncio.timeout(_LINGER):
+                        output.add(await piece)
+            except TimeoutError:
+                return
+            finally:
+                piece.cancel()
+                with suppress(asyncio.CancelledError):
+                    await piece
+    finally:
+        gone.cancel()
+
+
+def _result(text: str, code: int | None, seconds: float) -> Result:
+    said = text.rstrip("\n")
+    if code is None:
+        note = f"[not finished after {seconds:g} seconds; it was ended]"
+    elif code < 0:
+        name = signal.Signals(-code).name if -code in {known.value for known in signal.Signals} else str(-code)
+        note = f"[ended by {name}]"
+    else:
+        note = f"[exit code {code}]" if code else "" if said else "[no output; exit code 0]"
+    return Result("\n".join(part for part in (said, note) if part), error=code != 0)
+
+
+def _question(arguments: Arguments, folder: Path) -> Question:
+    command: str = arguments["command"].strip()
+    parts = simple_commands(command)
+    first, _, more = command.partition("\n")
+    return Question(
+        "shell",
+        command,
+        f"run {first[:120]}{' …' if more or len(first) > 120 else ''}",
+        command,
+        also=commands_in(command),
+        parts=parts or (),
+        allowed_by="pattern" if parts else "tool",
+    )
+
+
+def shell(environment: Callable[[], Mapping[str, str]] = child_environment) -> Tool:
+    """`environment` gives what a command may know of the surroundings."""
+
+    async def run(arguments: Arguments, context: Context) -> Result:
+        return await _run(arguments, context, environment)
+
+    return Tool(
+        "shell",
+        "Runs a command with bash in the working folder and gives what it says, output and errors in one, and its exit "
+        "code. Nothing can be typed into it. What it leaves running in the background ends with it. Prefer the other "
+        "tools for reading, searching and changing files.",
+        {
+            "type": "object",
+            "properties": {
+                "command": {"type": "string", "minLength": 1, "description": "The command."},
+                "timeout": {
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": _LONGEST,
+                    "description": f"Seconds after which it is ended. Default {_TIMEOUT}.",
+                },
+            },
+            "required": ["command"],
+            "additionalProperties": False,
+        },
+        run,
+        blocking=False,
+        timeout=_LONGEST + 30.0,
+        question=_question,
+        shown=lambda arguments: str(arguments.get("command", "")).strip().partition("\n")[0],
+    )

@@ -1,0 +1,79 @@
+"""`todo`: the list that a model keeps of what it is about to do.
+
+The list is what the newest call says, and its result says it again: nothing is kept beside the conversation, so a
+conversation that is taken up again has its list.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from msgspec import Struct
+
+from segue.runtime.tooling import Arguments, Context, Tool
+
+__all__ = ["Item", "read_list", "todo"]
+
+State = Literal["open", "doing", "done"]
+_MARKS: dict[State, str] = {"open": " ", "doing": ">", "done": "x"}
+_STATES: dict[str, State] = {mark: state for state, mark in _MARKS.items()}
+_LINE = re.compile(r"\[([ >x])\] (.*)")
+
+
+class Item(Struct, frozen=True):
+    """One thing to do."""
+
+    text: str
+    state: State
+
+
+def read_list(result: str) -> tuple[Item, ...]:
+    """The list that the result of a call tells."""
+    found = (_LINE.fullmatch(line) for line in result.split("\n"))
+    return tuple(Item(line[2], _STATES[line[1]]) for line in found if line)
+
+
+def _run(arguments: Arguments, context: Context) -> str:
+    items = [Item(" ".join(item["text"].split()), item["state"]) for item in arguments["items"]]
+    if not items:
+        return "the list is empty"
+    done = sum(item.state == "done" for item in items)
+    lines = [f"[{_MARKS[item.state]}] {item.text}" for item in items]
+    return "\n".join([*lines, f"{done} of {len(items)} done"])
+
+
+def _shown(arguments: Arguments) -> str:
+    items = arguments.get("items") or ()
+    doing = next((item["text"] for item in items if item.get("state") == "doing"), "")
+    return doing or f"{len(items)} items"
+
+
+def todo() -> Tool:
+    return Tool(
+        "todo",
+        "Keeps the list of what is to be done for a task of several steps. Give the whole list each time: it takes the "
+        "place of the one before. Have one item at work at a time, and mark it as done as soon as it is.",
+        {
+            "type": "object",
+            "properties": {
+                "items": {
+                    "type": "array",
+                    "description": "All items, in order.",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "text": {"type": "string", "description": "What is to be done, in a few words."},
+                            "state": {"type": "string", "enum": ["open", "doing", "done"]},
+                        },
+                        "required": ["text", "state"],
+                        "additionalProperties": False,
+                    },
+                },
+            },
+            "required": ["items"],
+            "additionalProperties": False,
+        },
+        _run,
+        shown=_shown,
+    )

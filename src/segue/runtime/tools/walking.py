@@ -1,0 +1,110 @@
+"""Going through a tree of files without leaving it: no link is followed, and what git ignores is left out."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
+from pathlib import PurePosixPath
+
+from msgspec import Struct
+
+from segue.runtime.confine import Place, open_folder
+from segue.runtime.patterns import Pattern, glob_pattern
+from segue.runtime.tooling import ToolError
+
+__all__ = ["Entry", "walk"]
+
+_SKIPPED_NAMES = """
+.git .hg .svn .jj node_modules __pycache__ .venv venv .tox .nox .mypy_cache .ruff_cache .pytest_cache .hypothesis
+.eggs .gradle .terraform .next .nuxt .cache
+"""
+_SKIPPED = frozenset(_SKIPPED_NAMES.split())
+_IGNORE_FILE = 200_000
+
+
+class Entry(Struct, frozen=True):
+    """Something in the tree. `path` is relative to where the walk began, `name` to the open folder `handle`."""
+
+    path: str
+    name: str
+    handle: int
+    folder: bool
+
+
+class _Ignored(Struct, frozen=True):
+    """One line of a .gitignore: which paths below `base` it speaks of."""
+
+    base: str
+    pattern: Pattern
+    folders: bool
+    back: bool
+
+    def speaks_of(self, path: str, folder: bool) -> bool:
+        if self.folders and not folder:
+            return False
+        below = path[len(self.base) + 1 :] if self.base else path
+        return self.pattern.in_(below)
+
+
+def _ignores(handle: int, base: str) -> list[_Ignored]:
+    try:
+        file = os.open(".gitignore", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=handle)
+    except OSError:
+        return []
+    with os.fdopen(file, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            return []
+        text = opened.read(_IGNORE_FILE).decode("utf-8", "replace")
+    found: list[_Ignored] = []
+    for line in text.splitlines():
+        line = line.rstrip()
+        if not line or line.startswith("#"):
+            continue
+        back = line.startswith("!")
+        line = line.removeprefix("!").removeprefix("\\")
+        folders = line.endswith("/")
+        line = line.rstrip("/")
+        glob = line.lstrip("/") if "/" in line else f"**/{line}"
+        with suppress(ToolError):
+            found.append(_Ignored(base, Pattern(glob_pattern(glob)), folders, back))
+    return found
+
+
+def _is_ignored(path: str, folder: bool, rules: list[_Ignored]) -> bool:
+    speaking = next((rule for rule in reversed(rules) if rule.speaks_of(path, folder)), None)
+    return speaking is not None and not speaking.back
+
+
+def walk(place: Place, *, everything: bool = False, stop: Callable[[], bool] = lambda: False) -> Generator[Entry]:
+    """Everything below a folder in the order of its names. The handle of an entry is open until the next one."""
+    handle = open_folder(place)
+    try:
+        yield from _below(handle, everything, stop)
+    finally:
+        os.close(handle)
+
+
+def _below(top: int, everything: bool, stop: Callable[[], bool]) -> Iterator[Entry]:
+    rules: dict[str, list[_Ignored]] = {}
+    # `fwalk` goes by handles, so a folder that becomes a link meanwhile is not entered.
+    for root, folders, files, handle in os.fwalk(".", dir_fd=top):
+        if stop():
+            return
+        base = root[2:]
+        above = rules.get(str(PurePosixPath(base).parent) if "/" in base else "", []) if base else []
+        here = above if everything else above + _ignores(handle, base)
+        rules[base] = here
+        folders.sort()
+        kept: list[str] = []
+        for name in folders:
+            path = f"{base}/{name}" if base else name
+            if everything or not (name in _SKIPPED or _is_ignored(path, True, here)):
+                kept.append(name)
+                yield Entry(path, name, handle, True)
+        folders[:] = kept
+        for name in sorted(files):
+            path = f"{base}/{name}" if base else name
+            if everything or not _is_ignored(path, False, here):
+                yield Entry(path, name, handle, False)

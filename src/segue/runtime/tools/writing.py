@@ -1,0 +1,226 @@
+"""`write_file` and `edit_file`: a file is replaced as a whole, or stays as it was."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+
+from segue.runtime.confine import Place, admit, locate, question_for, replace_file
+from segue.runtime.tooling import Arguments, Context, Question, Tool, ToolError
+from segue.runtime.tools.reading import read_bytes
+from segue.runtime.tools.texts import Encoded, decode, kind_of, size_words
+
+__all__ = ["edit_file", "write_file"]
+
+_LARGEST = 20_000_000
+_DIFF_LINES = 400
+_DIFF_INPUT = 20_000
+
+
+def _changed(arguments: Arguments, folder: Path) -> Sequence[Path]:
+    try:
+        return (locate(arguments["path"], folder).path,)
+    except (ToolError, KeyError, TypeError):
+        return ()
+
+
+def _diff(place: Place, before: str, after: str) -> str:
+    old, new = before.splitlines(), after.splitlines()
+    if len(old) + len(new) > _DIFF_INPUT:
+        return f"{len(old):,} lines become {len(new):,}; too long to be compared here"
+    name = place.shown
+    lines = list(difflib.unified_diff(old, new, f"{name} (now)", f"{name} (then)", lineterm=""))
+    if not lines and before != after:
+        return "only line ends change"
+    if len(lines) > _DIFF_LINES:
+        lines = [*lines[:_DIFF_LINES], f"… and {len(lines) - _DIFF_LINES:,} lines more"]
+    return "\n".join(lines)
+
+
+def _encoded(place: Place) -> Encoded:
+    data, size = read_bytes(place, _LARGEST)
+    if size > len(data):
+        raise ToolError(f"{place.shown} is too large to be edited: {size_words(size)}")
+    found = decode(data)
+    if found is None:
+        raise ToolError(f"{place.shown} is not a text: {kind_of(data)}, {size_words(size)}")
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------ write_file
+
+
+def _bytes_of(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise ToolError("the content has halves of characters in it (lone surrogates); nothing was written") from None
+
+
+def _write(arguments: Arguments, context: Context) -> str:
+    place = locate(arguments["path"], context.folder)
+    admit(context, "write_file", place, change=True)
+    content: str = arguments["content"]
+    data = _bytes_of(content)
+    new = replace_file(place, data, context)
+    count = content.count("\n") + bool(content and not content.endswith("\n"))
+    lines = "1 line" if count == 1 else f"{count:,} lines"
+    return f"{'created' if new else 'replaced'} {place.shown}: {lines}, {size_words(len(data))}"
+
+
+def _ask_write(arguments: Arguments, folder: Path) -> Question:
+    place = locate(arguments["path"], folder)
+    before, verb = "", "create"
+    if place.path.exists():
+        verb = "replace"
+        try:
+            before = _encoded(place).text
+        except ToolError as error:
+            return question_for("write_file", verb, place, change=True, detail=str(error))
+    return question_for("write_file", verb, place, change=True, detail=_diff(place, before, arguments["content"]))
+
+
+def write_file() -> Tool:
+    return Tool(
+        "write_file",
+        "Writes a whole text file (UTF-8), with the folders it needs. A file that is there is replaced. To change a "
+        "part of a file use edit_file.",
+        {
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "description": "The file, relative to the working folder or absolute."},
+                "content": {"type": "string", "description": "All of the new content."},
+            },
+            "required": ["path", "content"],
+            "additionalProperties": False,
+        },
+        _write,
+        writes=_changed,
+        question=_ask_write,
+        shown=lambda arguments: str(arguments.get("path", "")),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------- edit_file
+
+
+def _with_ends(text: str, end: str) -> str:
+    return text.replace("\r\n", "\n").replace("\n", end)
+
+
+def _edited(place: Place, text: str, arguments: Arguments) -> tuple[str, int]:
+    """The text after the replacement, and how many there were."""
+    old: str = arguments["old_string"]
+    new: str = arguments["new_string"]
+    if not old:
+        raise ToolError("old_string is empty; use write_file to write a whole file")
+    if old == new:
+        raise ToolError("old_string and new_string are equal; there is nothing to change")
+    if "\r\n" in text and text.count("\r\n") * 2 >= text.count("\n"):
+        # A model writes plain line ends, whatever the file has.
+        new = _with_ends(new, "\r\n")
+        if old not in text:
+            old = _with_ends(old, "\r\n")
+    elif old not in text and "\r\n" in old:
+        old, new = _with_ends(old, "\n"), _with_ends(new, "\n")
+    count = text.count(old)
+    if not count:
+        raise ToolError(f"old_string is not in {place.shown}; nothing was changed{_near_miss(text, old)}")
+    if count > 1 and not arguments.get("replace_all", False):
+        places = ", ".join(str(line) for line in _lines_of(text, old)[:10])
+        raise ToolError(
+            f"old_string is {count} times in {place.shown} (lines {places}); nothing was changed. Give more of the "
+            "lines around it so that it is there once, or set replace_all"
+        )
+    return text.replace(old, new), count
+
+
+def _lines_of(text: str, part: str) -> list[int]:
+    found: list[int] = []
+    at = text.find(part)
+    while at >= 0 and len(found) < 50:
+        found.append(text.count("\n", 0, at) + 1)
+        at = text.find(part, at + len(part))
+    return found
+
+
+def _near_miss(text: str, old: str) -> str:
+    """Where something like it stands, so that the next try fits."""
+    lines = text.splitlines()
+    wanted = [line for line in old.splitlines() if line.strip()]
+    if not wanted or not lines or len(lines) > _DIFF_INPUT:
+        return ""
+    first = " ".join(wanted[0].split())
+    flat = [" ".join(line.split()) for line in lines]
+    span = max(len(old.splitlines()), 1)
+    for number, line in enumerate(flat):
+        if line == first and (flat[number : number + span] == [" ".join(row.split()) for row in old.splitlines()]):
+            return f". With other blanks or indentation it stands at line {number + 1}:\n" + _quote(lines, number, span)
+    if first in flat:
+        number = flat.index(first)
+        return f". Its first line stands at line {number + 1}, and goes on differently:\n" + _quote(lines, number, span)
+    close = difflib.get_close_matches(first[:500], [line[:500] for line in flat if line], n=1, cutoff=0.75)
+    if close:
+        number = next(number for number, line in enumerate(flat) if line[:500] == close[0])
+        return f". The nearest is line {number + 1}:\n" + _quote(lines, number, span)
+    return ""
+
+
+def _quote(lines: list[str], at: int, span: int) -> str:
+    return "\n".join(line[:500] for line in lines[at : at + min(span, 20)])
+
+
+def _edit(arguments: Arguments, context: Context) -> str:
+    place = locate(arguments["path"], context.folder)
+    admit(context, "edit_file", place, change=True)
+    found = _encoded(place)
+    after, count = _edited(place, found.text, arguments)
+    try:
+        data = found.bytes_of(after)
+    except UnicodeEncodeError:
+        raise ToolError(f"new_string has characters that {place.shown} ({found.encoding}) can't hold") from None
+    replace_file(place, data, context)
+    first = _lines_of(found.text, arguments["old_string"])
+    where = f" at line {first[0]}" if count == 1 and first else ""
+    return f"edited {place.shown}{where}: {count:,} {'place' if count == 1 else 'places'}, {size_words(len(data))}"
+
+
+def _ask_edit(arguments: Arguments, folder: Path) -> Question:
+    place = locate(arguments["path"], folder)
+    detail = "\n".join(
+        [f"-{line}" for line in arguments["old_string"].splitlines()]
+        + [f"+{line}" for line in arguments["new_string"].splitlines()]
+    )
+    # What is in a file outside is not told before leave was given, not even to whoever gives it.
+    if place.inside:
+        try:
+            before = _encoded(place).text
+            detail = _diff(place, before, _edited(place, before, arguments)[0])
+        except ToolError:
+            # An edit before this one may bring it about; if none does, the call says so itself.
+            detail += f"\n(as it is now, {place.shown} can't be changed so)"
+    return question_for("edit_file", "edit", place, change=True, detail=detail)
+
+
+def edit_file() -> Tool:
+    return Tool(
+        "edit_file",
+        "Replaces a piece of a text file. old_string has to stand in the file exactly so, blanks and indentation "
+        "included, and only once, unless replace_all is set. Line numbers that read_file shows are no part of it.",
+        {
+            "type": "object",
+            "properties": {
+                "path": {"type": "string", "description": "The file, relative to the working folder or absolute."},
+                "old_string": {"type": "string", "description": "The text to replace, with enough around it."},
+                "new_string": {"type": "string", "description": "The text to put in its place."},
+                "replace_all": {"type": "boolean", "description": "Replace every occurrence. Default false."},
+            },
+            "required": ["path", "old_string", "new_string"],
+            "additionalProperties": False,
+        },
+        _edit,
+        writes=_changed,
+        question=_ask_edit,
+        shown=lambda arguments: str(arguments.get("path", "")),
+    )

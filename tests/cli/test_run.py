@@ -1,0 +1,593 @@
+"""`segue run` as its users run it: against strict emulators, in processes, by what comes out and what is kept."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import segue.emulator
+from segue.emulator import Emulator
+from segue.store.conversation import StoredConversation
+from segue.store.sqlite import SqliteStore
+from tests.cli.process import SEGUE, environment, is_one_line
+from tests.cli.project import KEY, Project
+from tests.cli.terminal import in_terminal
+
+READ = 'say I look.\ncall read_file {"path": "notes.txt"}\n---\nsay There is bread: {read_file}\n'
+WRITE = 'call write_file {"path": "new.txt", "content": "hello"}\n---\nsay It said: {write_file}\n'
+MODEL = ("-m", "anthropic/claude-sonnet-5")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    made = Project(tmp_path)
+    (made.folder / "notes.txt").write_text("Buy bread.\n")
+    monkeypatch.chdir(made.folder)
+    return made
+
+
+@pytest.fixture
+def playing(project: Project) -> Iterator[Callable[..., Emulator]]:
+    """An emulated Anthropic that follows a script, and is what the project's user has set."""
+    started: list[Emulator] = []
+
+    def play(script: str, **more: Any) -> Emulator:
+        started.append(segue.emulator.start("anthropic", script=script, keys=[KEY], **more))
+        project.uses(anthropic=started[-1])
+        return started[-1]
+
+    yield play
+    for emulator in started:
+        emulator.stop()
+
+
+@contextmanager
+def kept(project: Project, number: int = 0) -> Generator[StoredConversation]:
+    """A conversation of the store, the latest first."""
+    with SqliteStore(project.store) as store:
+        yield StoredConversation(store, store.list()[number].id)
+
+
+def words_to(emulator: Emulator, number: int = -1) -> str:
+    """The newest user's words in a request."""
+    body = emulator.requests[number].body
+    assert body is not None
+    content = body["messages"][-1]["content"]
+    return content if isinstance(content, str) else content[-1]["text"]
+
+
+# ------------------------------------------------------------------------------------------------------- what comes out
+
+
+def test_the_answer_goes_to_stdout_and_all_else_to_stderr(project: Project, playing):
+    playing(READ)
+    ended = project.run("run", *MODEL, "What shall I buy?")
+    assert ended.code == 0, ended.err
+    assert ended.lines[:2] == ["I look.", ""]
+    assert ended.lines[2].startswith("There is bread: ")
+    first, second = ended.err.splitlines()
+    with kept(project) as chat:
+        assert first == f"segue: anthropic/claude-sonnet-5; conversation {chat.id}"
+    assert second.startswith("segue: read_file notes.txt (")
+
+
+def test_a_new_process_does_the_same_and_quiet_is_quiet(project: Project, playing):
+    playing(READ)
+    ended = project.run_new("run", *MODEL, "-q", "What shall I buy?")
+    assert (ended.code, ended.err) == (0, "")
+    assert "Buy bread." in ended.out.decode()
+
+
+def test_json_is_one_value_with_all_that_there_is_to_know(project: Project, playing):
+    playing(READ)
+    with (project.home / ".config" / "segue" / "config.toml").open("a") as file:
+        file.write('[prices."anthropic/claude-sonnet-5"]\ninput = 1_000_000\noutput = 2_000_000\n')
+    ended = project.run("run", *MODEL, "--json", "What shall I buy?")
+    assert (ended.code, ended.err) == (0, "")
+    told = ended.json
+    assert told["text"].startswith("There is bread: ")
+    assert "I look." not in told["text"]
+    assert (told["how"], told["error"], told["finish"]) == ("answered", None, "stop")
+    assert (told["model"], told["turns"], told["emulated"]) == ("anthropic/claude-sonnet-5", 2, False)
+    assert [(call["tool"], call["outcome"]) for call in told["calls"]] == [("read_file", "complete")]
+    usage = told["usage"]
+    assert usage["input"] > 0
+    assert usage["output"] > 0
+    assert told["cost"] == pytest.approx(usage["input"] + 2 * usage["output"])
+    with kept(project) as chat:
+        assert told["conversation"] == chat.id
+
+
+def test_jsonl_is_every_event_in_its_order(project: Project, playing):
+    playing(READ)
+    ended = project.run("run", *MODEL, "--jsonl", "What shall I buy?")
+    assert (ended.code, ended.err) == (0, "")
+    events = [msgspec.json.decode(line) for line in ended.out.splitlines()]
+    kinds = [event["type"] for event in events]
+    assert (kinds[0], kinds[1], kinds[-1]) == ("opened", "began", "ended")
+    assert [kind for kind in kinds if kind.startswith("call-")] == ["call-queued", "call-began", "call-ended"]
+    assert kinds.count("requested") == kinds.count("replied") == 2
+    assert "".join(event["text"] for event in events if event["type"] == "words").startswith("I look.There is")
+    assert events[-1]["how"] == "answered"
+
+
+def test_json_and_jsonl_exclude_each_other(project: Project):
+    assert is_one_line(project.run("run", "--json", "--jsonl", "x"))
+
+
+def test_what_drives_a_terminal_is_harmless_there_and_as_it_is_in_a_pipe(project: Project, playing):
+    escape = "say \x1b]0;owned\x07\x1b[31mred\u202e\n"
+    playing(escape)
+    variables: dict[str, Any] = {**project.variables, "NO_COLOR": "1"}
+    shown = in_terminal("run", *MODEL, "-q", "Hi", **variables)
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+    assert "\u202e" not in shown
+    assert "red" in shown
+    playing(escape)
+    assert b"\x1b[31mred" in project.run("run", *MODEL, "-q", "Hi").out
+
+
+# ------------------------------------------------------------------------------------------------------- what is asked
+
+
+def test_stdin_comes_after_the_prompt(project: Project, playing):
+    emulator = playing("say Yes.\n---\nsay Yes.\n---\nsay Yes.\n---\nsay Yes.\n")
+    project.run("run", *MODEL, "Explain", "this", stdin=b"x = 1\n")
+    assert words_to(emulator) == "Explain this\n\nx = 1\n"
+    project.run("run", *MODEL, stdin=b"x = 2")
+    assert words_to(emulator) == "x = 2"
+    project.run("run", *MODEL, "-", stdin="é".encode())
+    assert words_to(emulator) == "é"
+    project.run("run", *MODEL, "Alone", stdin=b" \n")
+    assert words_to(emulator) == "Alone"
+
+
+@pytest.mark.parametrize("given", [b"", b"  \n", b"\xff\xfe\x00", b"caf\xe9"])
+def test_nothing_to_ask_or_no_text_is_refused(project: Project, given):
+    assert is_one_line(project.run("run", stdin=given))
+    assert not project.store.exists()
+
+
+def test_binary_behind_a_prompt_is_refused(project: Project):
+    assert is_one_line(project.run("run", "Explain", stdin=b"\x00\x01"))
+
+
+def test_system_is_given_as_text_or_in_a_file(project: Project, playing):
+    emulator = playing("say Yes.\n---\nsay Yes.\n---\nsay Yes.\n")
+    (project.folder / "system.txt").write_text("Speak French.")
+
+    def system() -> str:
+        body = emulator.requests[-1].body
+        assert body is not None
+        return str(body["system"])
+
+    project.run("run", *MODEL, "--system", "Be brief.", "Hi")
+    assert "Be brief." in system()
+    project.run("run", *MODEL, "--system", "@system.txt", "Hi")
+    assert "Speak French." in system()
+    project.run("run", *MODEL, "-c", "--system", "Speak Danish.", "Hi")
+    assert "Speak Danish." in system()
+    assert "French" not in system()
+    assert is_one_line(project.run("run", *MODEL, "--system", "@missing.txt", "Hi"))
+
+
+def test_tools_can_be_written_in_words(project: Project, playing):
+    emulator = playing("say Yes.\n")
+    project.run("run", *MODEL, "--tool-format", "hermes", "Hi")
+    body = emulator.requests[-1].body
+    assert body is not None
+    assert "tools" not in body
+    assert "read_file" in str(body["system"])
+    for given in (
+        project.run("run", *MODEL, "--tool-format", "hermess", "Hi"),
+        project.run("run", "Hi", SEGUE_TOOL_FORMAT="x"),
+    ):
+        assert is_one_line(given)
+        assert "known are auto, openai" in given.err
+
+
+# ------------------------------------------------------------------------------------------------------------ the tools
+
+
+def names_of(emulator: Emulator) -> list[str]:
+    body = emulator.requests[-1].body
+    assert body is not None
+    return [tool["name"] for tool in body.get("tools", [])]
+
+
+def test_the_tools_can_be_chosen(project: Project, playing):
+    emulator = playing("say Yes.\n---\nsay Yes.\n---\nsay Yes.\n")
+    project.run("run", *MODEL, "Hi")
+    assert {"read_file", "shell", "task"} <= set(names_of(emulator))
+    project.run("run", *MODEL, "--tools", "glob, read_file", "Hi")
+    assert names_of(emulator) == ["glob", "read_file"]
+    project.run("run", *MODEL, "--no-tools", "Hi")
+    assert names_of(emulator) == []
+    assert is_one_line(project.run("run", *MODEL, "--tools", "globb", "Hi"))
+    assert is_one_line(project.run("run", *MODEL, "--tools", "glob", "--no-tools", "Hi"))
+
+
+def test_what_no_rule_allows_is_denied_and_the_model_is_told(project: Project, playing):
+    playing(WRITE)
+    ended = project.run("run", *MODEL, "Write")
+    assert ended.code == 0
+    assert ended.lines[0].startswith("It said: denied: ")
+    assert not (project.folder / "new.txt").exists()
+
+
+@pytest.mark.parametrize(
+    "allowing", [("--allow", "write_file"), ("--allow", "write_file(*.txt)"), ("--dangerously-allow-all",)]
+)
+def test_a_rule_allows(project: Project, playing, allowing):
+    playing(WRITE)
+    assert project.run("run", *MODEL, *allowing, "Write").code == 0
+    assert (project.folder / "new.txt").read_text() == "hello"
+
+
+def test_a_rule_that_denies_holds_against_everything(project: Project, playing):
+    playing(WRITE)
+    project.says('[tools]\ndeny = ["write_file"]\n')
+    ended = project.run("run", *MODEL, "--dangerously-allow-all", "Write")
+    assert "denied" in ended.lines[0]
+    assert not (project.folder / "new.txt").exists()
+
+
+def test_a_projects_rule_allows_only_when_its_file_is_trusted(project: Project, playing):
+    playing(WRITE)
+    project.says('[tools]\nallow = ["write_file"]\n')
+    ended = project.run("run", *MODEL, "Write")
+    assert f"segue: {project.file} is not trusted, so this does not count: tools.allow;" in ended.err
+    assert not (project.folder / "new.txt").exists()
+    playing(WRITE)
+    assert "not trusted" not in project.run("run", *MODEL, "--trust", "Write").err
+    assert (project.folder / "new.txt").exists()
+
+
+def test_a_bad_rule_is_refused(project: Project, playing):
+    playing("say Yes.\n")
+    ended = project.run("run", *MODEL, "--allow", "shell(", "Hi")
+    assert is_one_line(ended)
+    assert ended.err.startswith("segue: --allow: ")
+    project.says('[tools]\ndeny = ["shell("]\n')
+    for command in (("run", *MODEL, "Hi"), ("doctor",)):
+        ended = project.run(*command)
+        assert f"{project.file}: tools.deny: " in ended.err + ended.out.decode()
+
+
+SERVER = """
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("trial", log_level="CRITICAL")
+@server.tool()
+def add(a: int, b: int) -> str:
+    return str(a + b)
+open("started", "w").close()
+server.run("stdio")
+"""
+ADD = 'call sums__add {"a": 20, "b": 22}\n---\nsay It is {sums__add}\n'
+
+
+def test_the_tools_of_a_server_are_there_once_its_file_is_trusted(project: Project, playing):
+    pytest.importorskip("mcp")
+    (project.folder / "server.py").write_text(SERVER)
+    project.says(f'[tools]\nallow = ["sums__add"]\n[mcp.sums]\ncommand = ["{sys.executable}", "server.py"]\n')
+    playing(ADD)
+    ended = project.run("run", *MODEL, "Add")
+    assert "does not count: tools.allow, mcp.sums;" in ended.err
+    assert "It is 42" not in ended.out.decode()
+    assert not (project.folder / "started").exists()
+    playing(ADD)
+    assert project.run("trust").code == 0
+    ended = project.run("run", *MODEL, "-q", "Add")
+    assert (ended.code, ended.lines, ended.err) == (0, ["It is 42"], "")
+
+
+def test_a_server_that_does_not_start_is_told_and_stops_nothing(project: Project, playing):
+    pytest.importorskip("mcp")
+    playing("say Yes.\n")
+    config = project.home / ".config" / "segue" / "config.toml"
+    config.write_text(config.read_text() + '[mcp.gone]\ncommand = ["no-such-program"]\n')
+    ended = project.run("run", *MODEL, "-q", "Hi")
+    assert (ended.code, ended.lines) == (0, ["Yes."])
+    assert ended.err.startswith("segue: the MCP server gone is not there: ")
+
+
+def test_a_subagent_works_and_is_not_what_is_gone_on_with(project: Project, playing):
+    playing(
+        'call task {"description": "look into it", "prompt": "Read notes.txt"}\n---\nsay Bread, said the other.\n'
+        "---\nsay So: {task}\n---\nsay Again.\n"
+    )
+    told = project.run("run", *MODEL, "--json", "What shall I buy?").json
+    assert told["text"] == "So: Bread, said the other."
+    assert project.run("run", *MODEL, "-c", "--json", "Again?").json["conversation"] == told["conversation"]
+
+
+# ------------------------------------------------------------------------------------------------------ conversations
+
+
+def test_a_conversation_goes_on(project: Project, playing):
+    emulator = playing("say One.\n---\nsay Two.\n---\nsay Three.\n---\nsay Four.\n")
+    first = project.run("run", *MODEL, "--json", "First").json["conversation"]
+    assert project.run("run", *MODEL, "-c", "--json", "Second").json["conversation"] == first
+    body = emulator.requests[-1].body
+    assert body is not None
+    assert len(body["messages"]) == 3
+    other = project.run("run", *MODEL, "--json", "Other").json["conversation"]
+    assert other != first
+    again = project.run("run", *MODEL, "-s", first[:8], "--json", "Third")
+    assert again.json["conversation"] == first
+    with SqliteStore(project.store) as store:
+        assert [message.speaker for message in StoredConversation(store, first).messages] == ["human", "ai"] * 3
+
+
+def test_a_fork_leaves_the_other_as_it_is(project: Project, playing):
+    playing("say One.\n---\nsay Two.\n")
+    first = project.run("run", *MODEL, "--json", "First").json["conversation"]
+    forked = project.run("run", *MODEL, "-c", "--fork", "--json", "Second").json["conversation"]
+    assert forked != first
+    with SqliteStore(project.store) as store:
+        assert len(StoredConversation(store, first).messages) == 2
+        assert len(StoredConversation(store, forked).messages) == 4
+
+
+def test_nothing_is_kept_without_a_store(project: Project, playing):
+    playing("say One.\n")
+    told = project.run("run", *MODEL, "--no-store", "--json", "First").json
+    assert (told["text"], told["conversation"]) == ("One.", None)
+    assert not project.store.exists()
+
+
+@pytest.mark.parametrize(
+    "flags", [("-c",), ("-s", "zzz"), ("--fork",), ("-c", "-s", "x"), ("-c", "--no-store"), ("-s", "x", "--no-store")]
+)
+def test_what_is_not_there_can_not_be_gone_on_with(project: Project, flags):
+    assert is_one_line(project.run("run", *MODEL, *flags, "Hi"))
+
+
+# ------------------------------------------------------------------------------------------------------------ the model
+
+
+def test_without_a_key_an_emulated_model_is_asked_and_that_is_said(project: Project):
+    ended = project.run("run", "-q", "Read notes.txt")
+    assert ended.code == 0
+    ended = project.run("run", "--no-tools", "Hi")
+    assert (ended.code, bool(ended.out.strip())) == (0, True)
+    assert "emulated: no key is set" in ended.err.splitlines()[0]
+    assert project.run("run", "--no-tools", "--json", "Hi").json["emulated"] is True
+
+
+def test_which_model_is_asked_and_why(project: Project):
+    with segue.emulator.start("mistral", script="say Yes.\n---\nsay Yes.\n---\nsay Yes.\n") as emulator:
+        place: dict[str, Any] = {"MISTRAL_API_KEY": "k", "MISTRAL_BASE_URL": emulator.base_url}
+        by_key = project.run("run", "Hi", **place)
+        assert by_key.err.startswith("segue: mistral/mistral-medium-latest (MISTRAL_API_KEY is set);")
+        project.says('model = "mistral/devstral-2512"')
+        assert f"mistral/devstral-2512 ({project.file})" in project.run("run", "Hi", **place).err
+        by_variable = project.run("run", "Hi", SEGUE_MODEL="mistral/codestral-2508", **place)
+        assert "mistral/codestral-2508 (SEGUE_MODEL)" in by_variable.err
+        assert [record.model for record in emulator.requests] == [
+            "mistral-medium-latest",
+            "devstral-2512",
+            "codestral-2508",
+        ]
+
+
+def test_the_second_model_answers_where_the_first_does_not(project: Project, playing):
+    playing("error 529 Overloaded (retry after 100)\n")
+    with segue.emulator.start("kimi", script="say From the moon.\n") as moon:
+        place: dict[str, Any] = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
+        ended = project.run("run", *MODEL, "-m", "kimi/kimi-k2.6", "--debug", "Hi", **place)
+    assert (ended.code, ended.lines) == (0, ["From the moon."])
+    assert "segue: from here on moonshot/kimi-k2.6: anthropic/claude-sonnet-5" in ended.err
+    with kept(project) as chat:
+        assert [message.speaker for message in chat.messages] == ["human", "ai"]
+
+
+def test_a_rule_decides_which_model_is_asked(project: Project, playing):
+    playing("say Short.\n")
+    with segue.emulator.start("kimi", script="say Long.\n") as moon:
+        place: dict[str, Any] = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
+        project.says(
+            'route = "rules"\n[[rules]]\nwhen = "long"\ntokens = 500\nmodel = "kimi/kimi-k2.6"\n'
+            '[[rules]]\nwhen = "otherwise"\nmodel = "anthropic/claude-sonnet-5"\n'
+        )
+        assert project.run("run", "-q", "--no-tools", "Hi", **place).lines == ["Short."]
+        ended = project.run("run", "--json", "--no-tools", "-c", "Explain", stdin=b"word " * 2000, **place)
+    assert (ended.json["text"], ended.json["model"]) == ("Long.", "moonshot/kimi-k2.6")
+
+
+def test_a_conversation_that_fills_the_context_is_made_to_fit(project: Project, playing):
+    emulator = playing("say One.\n---\nsay Two.\n---\nsay Three.\n")
+    config = project.home / ".config" / "segue" / "config.toml"
+    small = '[providers.anthropic.models."claude-sonnet-5"]\ncontext = 1200\n'
+    config.write_text(f'compress = "drop-oldest"\n{config.read_text()}{small}')
+    project.run("run", *MODEL, "First", stdin=b"word " * 600)
+    project.run("run", *MODEL, "-c", "Second", stdin=b"word " * 600)
+    ended = project.run("run", *MODEL, "-c", "Third")
+    assert ended.code == 0
+    assert "segue: made to fit by drop-oldest: " in ended.err
+    body = emulator.requests[-1].body
+    assert body is not None
+    assert "First" not in str(body["messages"])
+    assert "Second" in str(body["messages"])
+
+
+@pytest.mark.parametrize("name", ["antropic/claude", "nobody", "anthropic/"])
+def test_a_model_that_is_none_is_one_line_and_2(project: Project, name):
+    assert is_one_line(project.run("run", "-m", name, "Hi"))
+    assert not project.store.exists()
+
+
+# ---------------------------------------------------------------------------------------------------------- how it ends
+
+
+def test_a_model_without_a_key_fails_and_names_the_variable(project: Project):
+    ended = project.run("run", *MODEL, "-q", "Hi")
+    assert is_one_line(ended, 1)
+    assert "ANTHROPIC_API_KEY" in ended.err
+
+
+def test_a_refused_key_fails_and_is_not_shown(project: Project, playing):
+    playing("say Yes.\n")
+    for form in ("-q", "--json", "--jsonl"):
+        ended = project.run("run", *MODEL, form, "Hi", TEST_KEY="sk-wrong-987654321")
+        assert ended.code == 1
+        assert "sk-wrong" not in ended.out.decode() + ended.err
+    told = project.run("run", *MODEL, "--json", "Hi", TEST_KEY="sk-wrong-987654321").json
+    assert (told["how"], told["text"]) == ("failed", "")
+    assert "TEST_KEY" in told["error"]
+
+
+def test_what_may_pass_is_75(project: Project, playing):
+    playing("error 429 Slow down (retry after 100)\n")
+    ended = project.run("run", *MODEL, "-q", "Hi")
+    assert is_one_line(ended, 75)
+
+
+def test_a_conversation_in_other_hands_is_75(project: Project, playing):
+    playing("say One.\n---\nsay Two.\n")
+    project.run("run", *MODEL, "First")
+    with kept(project) as chat:
+        chat.rename("Mine")
+        ended = project.run("run", *MODEL, "-q", "-c", "Second")
+        assert is_one_line(ended, 75)
+        assert "held by" in ended.err
+        chat.close()
+        assert project.run("run", *MODEL, "-q", "-c", "Second").code == 0
+
+
+def test_a_limit_of_steps_is_1(project: Project, playing):
+    playing(READ)
+    ended = project.run("run", *MODEL, "-q", "--steps", "1", "Hi")
+    assert ended.code == 1
+    assert "stopped after 1 turn" in ended.err
+    with kept(project) as chat:
+        assert chat.pending == []
+
+
+def test_an_answer_that_is_cut_is_told_so(project: Project, playing):
+    playing("say To be cont\nend length\n")
+    ended = project.run("run", *MODEL, "-q", "Hi")
+    assert (ended.code, ended.lines) == (0, ["To be cont"])
+    assert "not whole (length)" in ended.err
+
+
+def test_a_reply_that_breaks_off_is_asked_for_again(project: Project, playing):
+    playing("say This will be cut o\ncut\n---\nsay Whole.\n")
+    ended = project.run("run", *MODEL, "Hi")
+    assert ended.code == 0
+    assert ended.lines[-1] == "Whole."
+    assert "broke off" in ended.err
+    with kept(project) as chat:
+        assert len(chat.messages) == 2
+
+
+# -------------------------------------------------------------------------------------------------------------- signals
+
+
+@contextmanager
+def begun(project: Project, *arguments: str) -> Generator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(
+        [*SEGUE, "run", *MODEL, "--jsonl", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(**project.variables),
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_for(process: subprocess.Popen[bytes], kind: str) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if msgspec.json.decode(line)["type"] == kind:
+            return
+    raise AssertionError(f"no {kind}: {process.stderr.read() if process.stderr else b''}")
+
+
+def test_an_interrupt_in_a_reply_cancels_it_and_leaves_all_whole(project: Project, playing):
+    playing("say Let me\nwait 60\nsay see.\n---\nsay Two.\n")
+    with begun(project, "Hi") as process:
+        wait_for(process, "words")
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (130, b"")
+    assert time.monotonic() - began < 10
+    assert msgspec.json.decode(out.splitlines()[-1])["how"] == "cancelled"
+    again = project.run("run", *MODEL, "-q", "-c", "Go on")
+    assert (again.code, again.lines) == (0, ["Two."])
+
+
+def test_an_interrupt_in_a_tool_gives_every_call_its_outcome(project: Project, playing):
+    playing('call shell {"command": "sleep 60"}\ncall read_file {"path": "notes.txt"}\n---\nsay Two.\n')
+    with begun(project, "--allow", "shell", "Hi") as process:
+        wait_for(process, "call-began")
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+    assert process.returncode == 130
+    with kept(project) as chat:
+        assert chat.pending == []
+        assert [message.speaker for message in chat.messages] == ["human", "ai", "tool", "tool"]
+    assert project.run("run", *MODEL, "-q", "-c", "Go on").lines == ["Two."]
+
+
+def test_a_second_interrupt_leaves_at_once(project: Project, playing):
+    playing("wait 60\nsay Hi.\n")
+    with begun(project, "Hi") as process:
+        wait_for(process, "requested")
+        os.kill(process.pid, signal.SIGINT)
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait(timeout=20) == 130
+
+
+def test_to_be_ended_is_to_be_cancelled(project: Project, playing):
+    playing("wait 60\nsay Hi.\n")
+    with begun(project, "Hi") as process:
+        wait_for(process, "requested")
+        process.terminate()
+        assert process.wait(timeout=20) == 143
+    with kept(project) as chat:
+        assert len(chat.messages) == 1
+
+
+def test_a_reader_that_goes_away_ends_it_quietly_and_whole(project: Project, playing):
+    playing(
+        f'say {"word " * 50}\nwait 0.3\nsay {"word " * 50}\ncall read_file {{"path": "notes.txt"}}\n---\nsay Two.\n'
+    )
+    with begun(project, "Hi") as process:
+        wait_for(process, "words")
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(timeout=20) == 141
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    with kept(project) as chat:
+        assert chat.pending == []
+    assert project.run("run", *MODEL, "-q", "-c", "Go on").code == 0
+
+
+def test_a_closed_stdout_is_told_before_anything_is_asked(project: Project, playing):
+    emulator = playing("say Hi.\n")
+    command = " ".join(["exec", *SEGUE, "run", *MODEL, "Hi", ">&-"])
+    ended = subprocess.run(
+        ["sh", "-c", command], capture_output=True, env=environment(**project.variables), timeout=60, check=False
+    )
+    assert ended.returncode == 1
+    assert b"stdout" in ended.stderr
+    assert list(emulator.requests) == []

@@ -1,0 +1,145 @@
+"""A real MCP server for the tests, with tools that behave and tools that don't. `stdio`, or a port on loopback."""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import anyio
+from mcp.server.mcpserver import Context, Image, MCPServer
+from mcp_types import ToolAnnotations
+
+server = MCPServer("trial", log_level="CRITICAL")
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True, destructive_hint=False))
+def add(a: int, b: int) -> str:
+    """Adds two numbers."""
+    return str(a + b)
+
+
+@server.tool()
+def picture() -> Image:
+    return Image(data=PIXEL, format="png")
+
+
+@server.tool()
+def both(name: str) -> dict[str, str]:
+    """A value with a shape."""
+    return {"name": name}
+
+
+@server.tool()
+def fails() -> str:
+    raise ValueError("it went wrong")
+
+
+@server.tool(name="with.dots and blanks")
+def dotted() -> str:
+    return "dotted"
+
+
+@server.tool()
+def environment() -> str:
+    return "\n".join(sorted(os.environ))
+
+
+@server.tool()
+def dies() -> str:
+    print("last words", file=sys.stderr, flush=True)
+    os._exit(3)
+
+
+@server.tool()
+async def hangs(mark: str, ctx: Context) -> str:
+    """Waits for ever, and says on disk when it is told to stop."""
+    await ctx.report_progress(1, 2, "begun")
+    try:
+        await anyio.sleep(3600)
+    except anyio.get_cancelled_exc_class():
+        with Path(mark).open("w") as file:
+            file.write("cancelled")
+        raise
+    return "never"
+
+
+@server.tool()
+def floods(size: int) -> str:
+    for _ in range(1000):
+        print("noise" * 50, file=sys.stderr)
+    if "stdio" in sys.argv:
+        os.write(1, b"this is no JSON\n" * 100)
+    return "x" * size
+
+
+@server.tool()
+async def grows(ctx: Context) -> str:
+    def grown() -> str:
+        return "grown"
+
+    server.add_tool(grown, name="grown")
+    await ctx.notify_tools_changed()
+    return "grew"
+
+
+@server.tool()
+def has_child(mark: str) -> str:
+    """Leaves a process behind, as servers do."""
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
+    with Path(mark).open("w") as file:
+        file.write(f"{os.getpid()} {child.pid}")
+    return "has"
+
+
+def old() -> None:
+    """A server of an earlier protocol, written by hand: it knows no discovery, and tells of changes unasked."""
+    grown = False
+
+    def send(**message: object) -> None:
+        print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+    for line in sys.stdin:
+        message = json.loads(line)
+        match message.get("method"):
+            case "initialize":
+                result = {
+                    "protocolVersion": "2024-11-05",
+                    "capabilities": {"tools": {"listChanged": True}},
+                    "serverInfo": {"name": "old", "version": "1"},
+                }
+                send(id=message["id"], result=result)
+            case "tools/list":
+                names = ["grow", "grown"] if grown else ["grow"]
+                bad = {"name": "bad", "inputSchema": {"type": "object", "properties": {"a": {"type": "no such"}}}}
+                send(
+                    id=message["id"],
+                    result={"tools": [*({"name": n, "inputSchema": {"type": "object"}} for n in names), bad]},
+                )
+            case "tools/call":
+                grown = True
+                send(method="notifications/tools/list_changed")
+                send(id=message["id"], result={"content": [{"type": "text", "text": "grew"}]})
+            case _ if "id" in message:
+                send(id=message["id"], error={"code": -32601, "message": "unknown"})
+            case _:
+                pass
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "stdio":
+        server.run()
+    elif sys.argv[1] == "old":
+        old()
+    elif sys.argv[1] == "silent":
+        time.sleep(3600)
+    elif sys.argv[1] == "broken":
+        print("\x1b[31mno such database", file=sys.stderr, flush=True)
+        sys.exit(1)
+    else:
+        server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))

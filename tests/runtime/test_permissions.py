@@ -1,0 +1,279 @@
+"""Rules, answers, and what a shell command is made of."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segue.errors import InputError
+from segue.runtime.environ import child_environment, secret_names
+from segue.runtime.permissions import Permissions, parse_rule
+from segue.runtime.tooling import Question
+from segue.runtime.tools.commands import commands_in, simple_commands
+from segue.runtime.tools.shell import shell
+from tests.budget import examples
+from tests.runtime.rigging import Somebody
+
+WRITE = Question("write_file", "src/a.py", "write src/a.py")
+READ = Question("read_file", "src/a.py", "read src/a.py", needed=False)
+GUARDED = Question("write_file", ".git/config", "write .git/config", allowed_by="name")
+FETCH = Question("fetch_url", "https://docs.example.com/a/b?c=d", "fetch")
+LINKED = Question("write_file", "real/a.py", "write", also=("alias/a.py",))
+
+TABLE = [
+    # (question, rules, what comes of it)
+    (WRITE, {}, "ask"),
+    (READ, {}, "allow"),
+    (WRITE, {"allow": ["write_file"]}, "allow"),
+    (WRITE, {"allow": ["write_file(src/*)"]}, "allow"),
+    (WRITE, {"allow": ["write_file(./src/*)"]}, "allow"),
+    (WRITE, {"allow": ["write_file(**/*.py)"]}, "allow"),
+    (WRITE, {"allow": ["write_file(*.py)"]}, "allow"),
+    (WRITE, {"allow": ["write_*"]}, "allow"),
+    (WRITE, {"allow": ["*"]}, "allow"),
+    (WRITE, {"allow": ["write_file(src)"]}, "ask"),
+    (WRITE, {"allow": ["write_file(src/a)"]}, "ask"),
+    (WRITE, {"allow": ["write_file(SRC/*)"]}, "ask"),
+    (WRITE, {"allow": ["edit_file", "read_file"]}, "ask"),
+    (WRITE, {"allow": ["write_file"], "ask": ["write_file(src/*)"]}, "ask"),
+    (WRITE, {"allow": ["write_file(src/a.py)"], "ask": ["*"]}, "ask"),
+    (WRITE, {"allow": ["write_file(src/a.py)"], "deny": ["write_file"]}, "deny"),
+    (WRITE, {"ask": ["write_file"], "deny": ["write_file(SRC/A.PY)"]}, "deny"),
+    (READ, {"ask": ["read_file(src/*)"]}, "ask"),
+    (READ, {"deny": ["read_file(src/*)"]}, "deny"),
+    (READ, {"deny": ["read_file(other/*)"]}, "allow"),
+    (GUARDED, {"allow": ["*", "write_file", "write_file(*)", "write_file(.git/*)"]}, "ask"),
+    (GUARDED, {"allow": ["write_file(.git/config)"]}, "allow"),
+    (GUARDED, {"allow": ["write_file(.git/config)"], "deny": ["write_file(.git/*)"]}, "deny"),
+    (FETCH, {"allow": ["fetch_url(https://docs.example.com/*)"]}, "allow"),
+    (FETCH, {"allow": ["fetch_url(https://*.example.com/*)"]}, "allow"),
+    (FETCH, {"allow": ["fetch_url(http://docs.example.com/*)"]}, "ask"),
+    (FETCH, {"allow": ["fetch_url(https://docs.example.com/b*)"]}, "ask"),
+    (LINKED, {"allow": ["write_file(alias/*)"]}, "ask"),
+    (LINKED, {"allow": ["write_file(real/*)"]}, "allow"),
+    (LINKED, {"allow": ["write_file(real/*)"], "deny": ["write_file(alias/*)"]}, "deny"),
+]
+
+
+@pytest.mark.parametrize(("question", "rules", "verdict"), TABLE)
+def test_rules(question, rules, verdict):
+    assert Permissions(**rules).judge(question)[0] == verdict
+
+
+def test_a_host_is_not_found_in_a_path():
+    rules = Permissions(allow=["fetch_url(https://*.example.com/*)"])
+    for address in ("https://evil.com/x.example.com/", "https://evil.com?.example.com/", "https://a@evil.com/"):
+        assert rules.judge(Question("fetch_url", address, "fetch"))[0] == "ask"
+
+
+SHELL = [
+    # (command, allowed patterns, what comes of it)
+    ("git log", ["git log *"], "allow"),
+    ("git log -p", ["git log *"], "allow"),
+    ("git logout", ["git log *"], "ask"),
+    ("git log; rm -rf /", ["git log *"], "ask"),
+    ("git log && git diff", ["git log *", "git diff *"], "allow"),
+    ("git log && git diff", ["git *"], "allow"),
+    ("git log && git diff", ["git log *"], "ask"),
+    ("git log | head -3", ["git log *", "head *"], "allow"),
+    ("git log | sh", ["git log *"], "ask"),
+    ("git log & rm x", ["git log *"], "ask"),
+    ("git log\nrm x", ["git log *"], "ask"),
+    ("git log $(rm x)", ["git *"], "ask"),
+    ("git log `rm x`", ["git *"], "ask"),
+    ('git log "$(rm x)"', ["git *"], "ask"),
+    ("git log '$(rm x)'", ["git *"], "allow"),
+    ("git log > x", ["git *"], "ask"),
+    ("git log >> .bashrc", ["git *"], "ask"),
+    ("git log < x", ["git *"], "ask"),
+    ("git log <(rm x)", ["git *"], "ask"),
+    ("git log 2>&1", ["git log"], "allow"),
+    ("git log 2>/dev/null | head", ["git log", "head"], "allow"),
+    ("git log >/dev/nullx", ["git *"], "ask"),
+    ("git log 2>&1x", ["git *"], "ask"),
+    ("(git log)", ["git *", "(git *"], "ask"),
+    ("{ git log; }", ["*"], "ask"),
+    ("if git log; then rm x; fi", ["*"], "ask"),
+    ("for x in a; do rm $x; done", ["*"], "ask"),
+    ("git log # it's\nrm -rf /'", ["git *"], "ask"),
+    ("git log 'unfinished", ["git *"], "ask"),
+    ("eval rm", ["*"], "ask"),
+    ("git log -- {a,b}.txt ${HOME}", ["git *"], "allow"),
+    ("echo 'a; b' \"c && d\" e\\;f", ["echo *"], "allow"),
+    ("GIT_PAGER=evil git log", ["git *"], "ask"),
+    ("git log > x", ["git log > x"], "allow"),
+    ("", ["*"], "ask"),
+]
+
+
+@pytest.mark.parametrize(("command", "patterns", "verdict"), SHELL)
+def test_rules_of_the_shell(command, patterns, verdict, tmp_path):
+    question = shell().question({"command": command}, tmp_path)
+    assert question is not None
+    assert Permissions(allow=[f"shell({pattern})" for pattern in patterns]).judge(question)[0] == verdict
+
+
+@pytest.mark.parametrize("command", ["ls $(pwd) > x; (a)", "a && b", "x"])
+def test_the_rule_for_the_whole_shell_allows_everything(command, tmp_path):
+    question = shell().question({"command": command}, tmp_path)
+    assert question is not None
+    assert Permissions(allow=["shell"]).judge(question)[0] == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "rm -rf x",
+        "ls; rm -rf x",
+        "ls && rm -rf x",
+        "sudo rm -rf x",
+        "FOO=1 rm -rf x",
+        "/bin/rm -rf x",
+        "r''m -rf x",
+        "echo $(rm -rf x)",
+        "if true; then rm -rf x; fi",
+        "env -i rm -rf x",
+        "(rm -rf x)",
+        "RM -rf x",
+    ],
+)
+def test_a_rule_that_denies_looks_into_the_command(command, tmp_path):
+    question = shell().question({"command": command}, tmp_path)
+    assert question is not None
+    assert Permissions(allow=["shell"], deny=["shell(rm *)"]).judge(question)[0] == "deny"
+
+
+@examples(0.5)
+@given(
+    st.lists(
+        st.sampled_from(["a", " ", "'", '"', "\\", ";", "&", "|", "\n", "$(", "`", "#", ">", "(", "x=1"]), max_size=12
+    )
+)
+def test_parts_hold_no_operator_that_a_shell_would_see(pieces):
+    """Each part, read alone, is again one simple command: nothing hides in it."""
+    text = "".join(pieces)
+    parts = simple_commands(text)
+    commands_in(text)
+    for part in parts or ():
+        assert simple_commands(part) == (part,)
+
+
+# -------------------------------------------------------------------------------------------------------- asking
+
+
+def ask(permissions, question, answer):
+    return asyncio.run(permissions.may(question, answer))
+
+
+def test_once_always_and_no():
+    rules = Permissions()
+    once, always, no = Somebody("once"), Somebody("always"), Somebody("no")
+    assert ask(rules, WRITE, once) is None
+    assert "the user said no" in (ask(rules, WRITE, no) or "")
+    assert ask(rules, WRITE, always) is None
+    assert ask(rules, WRITE, no) is None
+    assert len(no.asked) == 1
+    other = Question("write_file", "src/b.py", "write src/b.py")
+    assert ask(rules, other, no) is not None
+
+
+def test_an_answer_does_not_outdo_a_rule_that_denies():
+    rules = Permissions(deny=["write_file(src/*)"])
+    somebody = Somebody("always")
+    assert "denied: the rule" in (ask(rules, WRITE, somebody) or "")
+    assert somebody.asked == []
+
+
+def test_always_answers_a_rule_that_asks():
+    rules = Permissions(ask=["read_file"])
+    assert ask(rules, READ, Somebody("always")) is None
+    assert ask(rules, READ, None) is None
+
+
+def test_where_nobody_can_be_asked_the_rule_that_would_do_is_named():
+    told = ask(Permissions(), WRITE, None) or ""
+    assert 'allow = ["write_file(src/a.py)"]' in told
+    assert Permissions(allow=["write_file(src/a.py)"]).judge(WRITE)[0] == "allow"
+    assert "asks each time" in (ask(Permissions(ask=["write_file"]), WRITE, None) or "")
+
+
+@pytest.mark.parametrize("command", ["ls $(pwd) > 'x y'", "a\nb", 'say "hi" *', "f(x)"])
+def test_the_rule_that_is_named_does_it(command, tmp_path):
+    question = shell().question({"command": command}, tmp_path)
+    assert question is not None
+    assert Permissions(allow=[f"shell({command})"]).judge(question)[0] == "allow"
+
+
+def test_one_question_at_a_time():
+    async def go():
+        rules = Permissions()
+        asked = []
+
+        async def approve(question):
+            asked.append(question)
+            await asyncio.sleep(0)
+            return "always"
+
+        told = await asyncio.gather(*(rules.may(WRITE, approve) for _ in range(5)))
+        assert told == [None] * 5
+        assert len(asked) == 1
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("text", ["", "write_file(", "write_file)", "two words", "(x)", "write_file()"])
+def test_what_is_no_rule(text):
+    with pytest.raises(InputError, match="is no rule") as error:
+        Permissions(deny=["read_file", text])
+    assert error.value.path == "deny[1]"
+
+
+def test_paths_in_rules_are_those_of_the_tools(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/somebody")
+    assert parse_rule(f"write_file({tmp_path.resolve()}/src/*)", folder=tmp_path).pattern == "src/*"
+    assert parse_rule("read_file(~/notes/*)").pattern == "/home/somebody/notes/*"
+
+
+def test_a_pattern_that_would_take_for_ever_does_not():
+    rule = parse_rule("shell(" + "*a" * 30 + "b)")
+    assert not rule.fits("a" * 50_000)
+
+
+# --------------------------------------------------------------------------------------------------- environment
+
+ENVIRON = {
+    "PATH": "/bin",
+    "HOME": "/home/x",
+    "LANG": "C",
+    "SSH_AUTH_SOCK": "/tmp/agent",
+    "KEYBOARD": "de",
+    "TOKENIZERS": "fast",
+    "OPENAI_API_KEY": "sk-1234567890",
+    "ANTHROPIC_API_KEY": "sk-ant",
+    "aws_region": "eu",
+    "AWS_REGION": "eu",
+    "GITHUB_TOKEN": "ghp_1234567890",
+    "DB_PASSWORD": "hunter2",
+    "CLIENT_SECRET": "s",
+    "GOOGLE_APPLICATION_CREDENTIALS": "/x.json",
+    "DATABASE_URL": "postgres://me:pass@host/db",
+    "PLAIN_URL": "https://host/path",
+    "COPY": "ghp_1234567890",
+    "HEADER": "Bearer sk-1234567890",
+    "ODD": "odd-name-secret",
+    "PEM": "-----BEGIN PRIVATE KEY-----",
+}
+HARMLESS = {"PATH", "HOME", "LANG", "SSH_AUTH_SOCK", "KEYBOARD", "PLAIN_URL"}
+
+
+def test_secrets_stay_here():
+    assert set(child_environment(ENVIRON, keys=["ODD"])) == HARMLESS
+    assert set(child_environment(ENVIRON, keys=["ODD"], keep=["GITHUB_TOKEN", "AWS_*"])) == HARMLESS | {
+        "GITHUB_TOKEN",
+        "AWS_REGION",
+    }
+
+
+def test_a_short_secret_does_not_take_everything_along():
+    assert secret_names({"X_TOKEN": "1", "N": "1"}) == {"X_TOKEN"}

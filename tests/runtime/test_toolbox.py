@@ -1,0 +1,447 @@
+"""The toolbox: what models are told, what arguments fit, who may run; and the tools that are no files."""
+
+import asyncio
+import dataclasses
+import json
+import threading
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Annotated, Any, Literal, Optional, Required, TypedDict
+
+import msgspec
+import pytest
+
+import segue
+from segue.canonical.blocks import Media, Text
+from segue.errors import InputError
+from segue.runtime.functions import installed_tools, tool
+from segue.runtime.permissions import Permissions
+from segue.runtime.toolbox import Toolbox
+from segue.runtime.tooling import Context, Question, Result, Tool, ToolError
+from segue.runtime.tools import standard_tools
+from segue.runtime.tools.task import TaskOrder, task
+from segue.runtime.tools.todo import Item, read_list, todo
+from tests.runtime.rigging import Somebody, play, run, say
+
+TARGETS = [row.name for row in segue.formats() if row.kind != "text"]
+ALL = standard_tools(spawn=lambda order, context: asyncio.sleep(0, Result("")))
+
+
+class Box(TypedDict, total=False):
+    size: Required[int]
+    label: str
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: int = 0
+
+
+class Choice(msgspec.Struct):
+    of: Literal["a", "b"]
+    why: Optional[str] = None  # noqa: UP045
+
+
+@tool
+def everything(
+    count: Annotated[int, "How many."],
+    mode: Literal["fast", "slow"] = "fast",
+    where: Point | None = None,
+    boxes: list[Box] = [],  # noqa: B006
+    choice: Choice | None = None,
+    share: Annotated[float, msgspec.Meta(ge=0, le=1, description="A part.")] = 0.5,
+    *,
+    sizes: dict[str, int] | None = None,
+    file: Path | None = None,
+    context: Context | None = None,
+) -> str:
+    """Does everything.
+
+    With a second paragraph.
+
+    Args:
+        mode: How fast
+            it goes.
+        count: not this one
+        sizes (dict): By name: each one.
+
+    Returns:
+        A line.
+    """
+    return f"{count} {mode} {where} {boxes} {choice} {share} {sizes} {file}"
+
+
+# ------------------------------------------------------------------------------------------------------ telling
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_tool_is_lawful_everywhere(target):
+    """Declared to each API under its own name, in a request that the judge takes."""
+    box = Toolbox([*ALL, everything], Path())
+    model = next(row.default_model for row in segue.formats() if row.name == target)
+    chat = segue.Conversation(tools=box.declarations, max_tokens=1000)
+    chat.add_user("hello")
+    rendered = chat.render(target, model)
+    verdict = segue.check(rendered.data, target, model=model)
+    assert verdict, list(verdict)
+    assert all(name in rendered.data.decode() for name in box.names)
+
+
+def test_declarations_come_in_the_order_of_their_names():
+    names = [declared.name for declared in Toolbox(reversed(ALL), Path()).declarations]
+    assert names == sorted(names) == sorted(tool.name for tool in ALL)
+    assert Toolbox(ALL, Path()).declarations == Toolbox(reversed(ALL), Path()).declarations
+
+
+@pytest.mark.parametrize("each", ALL, ids=lambda each: each.name)
+def test_tools_say_what_they_are(each):
+    assert each.description
+    assert each.parameters["additionalProperties"] is False
+    for name, schema in each.parameters["properties"].items():
+        assert "description" in schema, name
+    assert set(each.parameters.get("required", ())) <= set(each.parameters["properties"])
+    assert isinstance(each.shown({}), str)
+
+
+def test_two_of_one_name_are_refused():
+    with pytest.raises(InputError, match="two tools have the name todo"):
+        Toolbox([todo(), todo()], Path())
+    with pytest.raises(InputError, match="two tools have the name todo"):
+        Toolbox([todo()], Path()).with_tools(todo())
+
+
+def test_a_schema_that_is_none_is_refused():
+    with pytest.raises(InputError, match="parameters of the tool 'bad' are no JSON Schema"):
+        Toolbox([Tool("bad", "", {"type": "nonsense"}, lambda arguments, context: "")], Path())
+
+
+def test_more_and_fewer():
+    box = Toolbox(ALL, Path())
+    fewer = box.only(["todo", "grep"])
+    assert fewer.names == ("grep", "todo")
+    assert fewer.find("shell") is None
+    assert fewer.with_tools(everything).names == ("everything", "grep", "todo")
+    assert "task" not in box.without("task").names
+    assert fewer.permissions is box.permissions
+    with pytest.raises(InputError, match="there is no tool nonsense; there are edit_file,"):
+        box.only(["grep", "nonsense"])
+
+
+def test_sources_come_and_go():
+    extra: list[Tool] = []
+    box = Toolbox([todo()], Path(), sources=[lambda: extra])
+    assert box.names == ("todo",)
+    extra.append(everything)
+    assert box.names == ("everything", "todo")
+    assert box.find("everything") is not None
+    assert box.only(["todo"]).names == ("todo",)
+    extra[:] = [dataclasses.replace(everything, name="todo")]
+    assert [declared.description for declared in box.declarations] == [todo().description]
+
+
+# ----------------------------------------------------------------------------------------------------- checking
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "told"),
+    [
+        ("read_file", {}, ['arguments: "path" is a required property']),
+        ("read_file", {"path": 3}, ["path: 3 is not of type"]),
+        ("read_file", {"path": "a", "start_line": 0, "nonsense": 1}, ["start_line: 0 is less", "'nonsense'"]),
+        (
+            "todo",
+            {"items": [{"text": "a", "state": "open"}, {"text": "b", "state": "x"}]},
+            ['items[1].state: "x" is not'],
+        ),
+        ("task", {"description": "", "prompt": "x"}, ["description:"]),
+    ],
+)
+def test_arguments_that_do_not_fit(name, arguments, told):
+    box = Toolbox(ALL, Path())
+    found = box.find(name)
+    assert found is not None
+    text = box.check(found, arguments) or ""
+    assert text.startswith(f"the arguments don't fit {name}; nothing was run:\n- ")
+    for part in told:
+        assert part in text
+
+
+def test_problems_are_few_and_short():
+    box = Toolbox(ALL, Path())
+    found = box.find("todo")
+    assert found is not None
+    text = box.check(found, {"items": [{"text": 1, "state": "x" * 5000}] * 50}) or ""
+    assert text.endswith("and more")
+    assert len(text) < 4000
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("todo", {"items": []}), ("list_dir", {}), ("read_file", {"path": ""})]
+)
+def test_arguments_that_fit(name, arguments):
+    box = Toolbox(ALL, Path())
+    found = box.find(name)
+    assert found is not None
+    assert box.check(found, arguments) is None
+
+
+def test_a_tool_without_a_question_may_run_unless_a_rule_says_no(tmp_path):
+    assert play(todo(), tmp_path, {"items": []}) == "the list is empty"
+    assert play(todo(), tmp_path, {"items": []}, deny=["todo"]).startswith("denied")
+    assert play(todo(), tmp_path, {"items": []}, ask=["todo"]).startswith("denied")
+    assert play(todo(), tmp_path, {"items": []}, ask=["todo"], somebody=Somebody()) == "the list is empty"
+
+
+def test_somebody_is_asked_in_call_order_however_long_a_question_takes(tmp_path):
+    second_is_ready = threading.Event()
+
+    def question(arguments, folder):
+        if arguments["n"] == 1:
+            second_is_ready.wait()
+        if arguments["n"] == 2:
+            second_is_ready.set()
+        return Question("act", str(arguments["n"]), "", needed=arguments["n"] != 3)
+
+    async def go():
+        act = Tool("act", "", {"type": "object"}, lambda arguments, context: "", question=question)
+        box = Toolbox([act], tmp_path)
+        somebody = Somebody()
+        calls = [asyncio.ensure_future(box.may(act, {"n": n}, somebody)) for n in range(1, 6)]
+        # One that nobody has to be asked about waits for nobody.
+        assert await calls[2] is None
+        assert await asyncio.gather(*calls) == [None] * 5
+        assert [asked.subject for asked in somebody.asked] == ["1", "2", "4", "5"]
+
+    asyncio.run(go())
+
+
+def test_one_that_is_given_up_holds_nobody_up(tmp_path):
+    async def go():
+        act = Tool(
+            "act", "", {"type": "object"}, lambda arguments, context: "", question=lambda a, f: Question("act", "", "")
+        )
+        box = Toolbox([act], tmp_path)
+        asked = asyncio.Event()
+
+        async def never(question) -> Any:
+            asked.set()
+            await asyncio.Event().wait()
+
+        first = asyncio.ensure_future(box.may(act, {}, never))
+        second = asyncio.ensure_future(box.may(act, {}, Somebody("no")))
+        await asked.wait()
+        first.cancel()
+        assert "said no" in (await second or "")
+
+    asyncio.run(go())
+
+
+# ---------------------------------------------------------------------------------------------------- todo, task
+
+
+def test_the_list_is_read_back_from_its_result(tmp_path):
+    items = [
+        {"text": "one\nthing", "state": "done"},
+        {"text": "[ ] two", "state": "doing"},
+        {"text": "3", "state": "open"},
+    ]
+    told = say(todo(), tmp_path, items=items)
+    assert told == "[x] one thing\n[>] [ ] two\n[ ] 3\n1 of 3 done"
+    assert read_list(told) == (Item("one thing", "done"), Item("[ ] two", "doing"), Item("3", "open"))
+    assert todo().shown({"items": items}) == "[ ] two"
+
+
+def test_a_task_is_handed_on(tmp_path):
+    orders: list[TaskOrder] = []
+
+    async def spawn(order, context):
+        orders.append(order)
+        return Result("done")
+
+    assert run(task(spawn), tmp_path, description="find it", prompt="find x") == Result("done")
+    run(task(spawn), tmp_path, description="d", prompt="p", model="kimi/k2", tools=["grep"])
+    assert orders == [TaskOrder("find it", "find x"), TaskOrder("d", "p", "kimi/k2", ("grep",))]
+
+
+def test_a_cancelled_task_cancels_its_agent(tmp_path):
+    seen: list[str] = []
+
+    async def spawn(order, context):
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+        return Result("never")
+
+    async def go():
+        running: Any = task(spawn).run({"description": "d", "prompt": "p"}, Context(tmp_path))
+        pending = asyncio.ensure_future(running)
+        await asyncio.sleep(0)
+        pending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await pending
+
+    asyncio.run(go())
+    assert seen == ["cancelled"]
+
+
+# ------------------------------------------------------------------------------------------------------ functions
+
+
+def test_a_signature_becomes_a_schema():
+    assert everything.description == "Does everything.\n\nWith a second paragraph."
+    schema = json.loads(json.dumps(everything.parameters))
+    properties = schema["properties"]
+    assert schema["required"] == ["count"]
+    assert schema["additionalProperties"] is False
+    assert properties["count"] == {"type": "integer", "description": "How many."}
+    assert properties["mode"] == {
+        "type": "string",
+        "enum": ["fast", "slow"],
+        "default": "fast",
+        "description": "How fast it goes.",
+    }
+    assert properties["sizes"]["description"] == "By name: each one."
+    assert properties["share"] == {
+        "type": "number",
+        "minimum": 0,
+        "maximum": 1,
+        "description": "A part.",
+        "default": 0.5,
+    }
+    assert properties["boxes"] == {"type": "array", "items": {"$ref": "#/$defs/Box"}}
+    assert schema["$defs"]["Box"]["required"] == ["size"]
+    assert set(schema["$defs"]) == {"Box", "Point", "Choice"}
+    assert "context" not in properties
+
+
+def test_arguments_arrive_as_what_they_are(tmp_path):
+    told = say(
+        everything,
+        tmp_path,
+        count=1,
+        where={"x": 2},
+        boxes=[{"size": 3}],
+        choice={"of": "a"},
+        sizes={"s": 4},
+        file="x/y",
+    )
+    assert told == "1 fast Point(x=2, y=0) [{'size': 3}] Choice(of='a', why=None) 0.5 {'s': 4} x/y"
+    assert everything(1, "slow") == "1 slow None [] None 0.5 None None"
+    with pytest.raises(ToolError, match="the arguments don't fit everything"):
+        run(everything, tmp_path, count="x")
+
+
+def test_plain_functions_run_in_threads_and_coroutines_on_the_loop(tmp_path):
+    @tool(asks=False)
+    def where() -> str:
+        return threading.current_thread().name
+
+    @tool(asks=False, name="there", timeout=3)
+    async def away(context: Context) -> str:
+        return str(context.folder)
+
+    assert where.blocking
+    assert not away.blocking
+    assert (away.name, away.timeout) == ("there", 3)
+    assert play(away, tmp_path, {}) == str(tmp_path)
+
+
+def test_functions_are_asked_about_unless_they_only_look(tmp_path):
+    @tool
+    def act(what: str) -> str:
+        return what
+
+    assert "allow = [" in play(act, tmp_path, {"what": "x"})
+    assert play(act, tmp_path, {"what": "x"}, allow=["act"]) == "x"
+    assert play(tool(asks=False)(act.function), tmp_path, {"what": "x"}) == "x"
+
+
+@pytest.mark.parametrize(
+    ("value", "content"),
+    [
+        ("text", "text"),
+        (None, "done"),
+        (3, "3"),
+        (True, "true"),
+        ({"a": 1}, {"a": 1}),
+        ([1, 2], [1, 2]),
+        (Point(1, 2), {"x": 1, "y": 2}),
+        (Text("x"), (Text("x"),)),
+        ((Text("x"), Media("image", url="u")), (Text("x"), Media("image", url="u"))),
+        (Result("x", error=True), "x"),
+    ],
+)
+def test_what_functions_give_back(value, content, tmp_path):
+    @tool
+    def give() -> Any:
+        return value
+
+    assert run(give, tmp_path).content == content
+
+
+def test_what_can_be_no_tool():
+    def untyped(x):
+        return x
+
+    def many(*x: int) -> int:
+        return len(x)
+
+    def odd(x: threading.Lock) -> None:
+        return None
+
+    for function, told in [
+        (untyped, "'x' of the tool 'untyped' needs a type"),
+        (many, "can't have"),
+        (odd, "JSON can't give"),
+    ]:
+        with pytest.raises(InputError, match=told):
+            tool(function)
+
+
+def test_docstrings_of_the_other_style():
+    @tool
+    def other(a: int, b: int) -> int:
+        """Adds.
+
+        :param a: the first
+            one
+        :param int b: the second
+        :returns: the sum
+        """
+        return a + b
+
+    assert other.description == "Adds."
+    assert [schema["description"] for schema in other.parameters["properties"].values()] == [
+        "the first one",
+        "the second",
+    ]
+
+
+def test_installed_tools_and_those_that_do_not_load(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "tools_of_somebody", _Module())
+    entries = [
+        EntryPoint("one", "tools_of_somebody:one", "segue.tools"),
+        EntryPoint("more", "tools_of_somebody:more", "segue.tools"),
+        EntryPoint("none", "tools_of_somebody:none", "segue.tools"),
+        EntryPoint("gone", "tools_of_nobody:x", "segue.tools"),
+    ]
+    tools, problems = installed_tools(entries)
+    assert [each.name for each in tools] == ["everything", "todo"]
+    assert len(problems) == 2
+    assert "none (tools_of_somebody:none) is no tool" in problems[0]
+    assert "gone (tools_of_nobody:x) can't be loaded: ModuleNotFoundError" in problems[1]
+
+
+class _Module:
+    one = everything
+    more = (todo(),)
+    none = "nothing"
+
+
+def test_rules_and_toolbox_share_the_folder(tmp_path):
+    box = Toolbox(ALL, tmp_path)
+    assert isinstance(box.permissions, Permissions)
+    assert box.folder == tmp_path

@@ -1,0 +1,270 @@
+"""Pages of the network, from a server of our own."""
+
+import asyncio
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from segue.canonical.blocks import Media
+from segue.runtime.permissions import Permissions
+from segue.runtime.toolbox import Toolbox
+from segue.runtime.tooling import Context, ToolError
+from segue.runtime.tools.fetch import Page, checked, fetch_url, private
+from segue.runtime.tools.pages import page_text
+from tests.runtime.mcp_server import PIXEL
+from tests.runtime.rigging import Somebody, play, run, say, text_of
+
+HTML = """<!doctype html><html><head><title>The  title</title><style>p{}</style><script>alert(1)</script></head>
+<body><nav>menu</nav><h1>Heading</h1><p>First <b>words</b> &amp; more.<br>Next line</p>
+<ul><li>one<li>two <a href="/far?x=1">a link</a></ul><ol><li>first</li><li>second</li></ol>
+<pre>  kept
+   as it is</pre><table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>
+<p>Use <code>f(x)</code>.</p><img alt="a dog" src="x"><a href="javascript:evil()">no</a></body></html>"""
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    hold = threading.Event()
+    asked = threading.Event()
+
+    def do_GET(self) -> None:
+        pages: dict[str, tuple[int, dict[str, str], bytes]] = {
+            "/html": (200, {"Content-Type": "text/html; charset=utf-8"}, HTML.encode()),
+            "/json": (200, {"Content-Type": "application/json"}, b'{"a": 1}'),
+            "/latin": (200, {"Content-Type": "text/plain; charset=iso-8859-1"}, "Grüße".encode("latin-1")),
+            "/picture": (200, {"Content-Type": "image/png"}, PIXEL),
+            "/binary": (200, {"Content-Type": "application/octet-stream"}, b"\0\1\2"),
+            "/large": (200, {"Content-Type": "text/plain"}, b"x" * 6_000_000),
+            "/empty": (200, {}, b""),
+            "/missing": (404, {"Content-Type": "text/plain"}, b"not here"),
+            "/moved": (302, {"Location": "/json"}, b""),
+            "/away": (302, {"Location": "http://other.example/x"}, b""),
+            "/round": (302, {"Location": "/round"}, b""),
+            "/file": (302, {"Location": "file:///etc/passwd"}, b""),
+        }
+        if self.path == "/slow":
+            self.asked.set()
+            self.hold.wait()
+        status, headers, body = pages.get(self.path, (200, {}, self.path.encode()))
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        if self.path == "/json":
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
+            return
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        try:
+            self.wfile.write(body)
+        except OSError:
+            return
+
+    def log_message(self, format: str, *args: Any) -> None:
+        return
+
+
+@pytest.fixture(scope="module")
+def site():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    Handler.hold.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_html_is_told_as_text(site, tmp_path):
+    told = say(fetch_url(), tmp_path, url=f"{site}/html")
+    for part in (
+        "The title\n",
+        "# Heading\n",
+        "First words & more.\nNext line",
+        "- one\n- two a link (" + site + "/far?x=1)",
+        "1. first\n2. second",
+        "```\n  kept\n   as it is\n```",
+        "| a | b\n| 1 | 2",
+        "Use `f(x)`.",
+        "[picture: a dog]",
+    ):
+        assert part in told
+    assert "alert" not in told
+    assert "evil" not in told
+    assert say(fetch_url(), tmp_path, url=f"{site}/html", raw=True) == HTML
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/json", '{"a": 1}'),
+        ("/latin", "Grüße"),
+        ("/moved", '{"a": 1}'),
+        ("/empty", "[nothing]"),
+        ("/a%20b?c=d", "/a%20b?c=d"),
+    ],
+)
+def test_other_texts_are_told_as_they_are(path, told, site, tmp_path):
+    assert say(fetch_url(), tmp_path, url=site + path) == told
+
+
+def test_a_page_that_is_not_there_is_an_error(site, tmp_path):
+    result = run(fetch_url(), tmp_path, url=f"{site}/missing")
+    assert result.error
+    assert text_of(result) == f"{site}/missing: 404 Not Found\nnot here"
+
+
+def test_pictures_and_what_is_no_text(site, tmp_path):
+    _, picture = run(fetch_url(), tmp_path, url=f"{site}/picture").content
+    assert isinstance(picture, Media)
+    with pytest.raises(ToolError, match="is not a text: application/octet-stream, 3 bytes"):
+        run(fetch_url(), tmp_path, url=f"{site}/binary")
+
+
+def test_large_pages_are_cut(site, tmp_path):
+    told = say(fetch_url(), tmp_path, url=f"{site}/large")
+    assert told.startswith("[the first 100,000 characters]\nxxx")
+    assert len(told) < 101_000
+
+
+def test_a_redirect_to_another_host_is_told_and_not_followed(site, tmp_path):
+    told = say(fetch_url(), tmp_path, url=f"{site}/away")
+    assert told.startswith("the page is elsewhere now: http://other.example/x\n")
+    with pytest.raises(ToolError, match="more than 5 times"):
+        run(fetch_url(), tmp_path, url=f"{site}/round")
+    with pytest.raises(ToolError, match="begin with http"):
+        run(fetch_url(), tmp_path, url=f"{site}/file")
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("file:///etc/passwd", "begin with http"),
+        ("ftp://x", "begin with http"),
+        ("x", "begin with http"),
+        ("http://", "begin with http"),
+        ("http://me:secret@host/", "a name and password"),
+        ("http://host/a b", "blanks or control"),
+        ("http://host/a\r\nX: y", "blanks or control"),
+        ("http://host\\@other/", "a name and password"),
+        ("http://host\\other/", "blanks or control"),
+        ("http://host:99999/", "is no address"),
+        ("http://[::1/", "is no address"),
+    ],
+)
+def test_what_is_no_address(url, told):
+    with pytest.raises(ToolError, match=told):
+        checked(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "seen"),
+    [
+        ("HTTP://Example.COM", "http://example.com/"),
+        ("https://example.com:443/a?b#c", "https://example.com/a?b"),
+        ("https://example.com.:8443/", "https://example.com:8443/"),
+        ("https://münchen.example/straße", "https://xn--mnchen-3ya.example/stra%C3%9Fe"),
+        ("http://[::1]:80/", "http://[::1]/"),
+    ],
+)
+def test_addresses_as_rules_see_them(url, seen):
+    assert checked(url) == seen
+
+
+PRIVATE = """127.0.0.1 10.0.0.1 172.16.5.5 192.168.1.1 169.254.169.254 0.0.0.0 100.64.0.1 224.0.0.1
+::1 fe80::1 fe80::1%eth0 fc00::1 ::ffff:127.0.0.1 64:ff9b::7f00:1 2002:7f00:1::"""
+
+
+@pytest.mark.parametrize("address", PRIVATE.split())
+def test_addresses_that_are_not_the_worlds(address):
+    assert private(address)
+
+
+@pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946", "::ffff:93.184.216.34"])
+def test_addresses_that_are(address):
+    assert not private(address)
+
+
+def test_private_places_are_asked_about_by_name(site, tmp_path):
+    url = f"{site}/json"
+    for rules in (["fetch_url"], ["*"], ["fetch_url(http://127.0.0.1*)"]):
+        assert "denied" in play(fetch_url(), tmp_path, {"url": url}, allow=rules)
+    assert play(fetch_url(), tmp_path, {"url": url}, allow=[f"fetch_url({url})"]) == '{"a": 1}'
+    somebody = Somebody()
+    play(fetch_url(), tmp_path, {"url": url}, somebody=somebody)
+    assert "this machine or a private network" in somebody.asked[0].title
+
+
+def test_a_name_that_turns_private_after_the_answer_is_not_fetched(tmp_path):
+    """The host has a public address while it is asked about, and the machine's own when it is used."""
+    answers = [("93.184.216.34",), ("127.0.0.1",)]
+    fetched: list[str] = []
+
+    async def get(target):
+        fetched.append(target.url)
+        return Page(200, {}, b"secret")
+
+    tool = fetch_url(get, look_up=lambda host, port: answers.pop(0))
+    told = play(tool, tmp_path, {"url": "http://sly.example/"}, allow=["fetch_url"])
+    assert told.startswith("error: http://sly.example/ leads to another place")
+    assert fetched == []
+
+
+def test_a_redirect_that_turns_private_is_not_followed(tmp_path):
+    answers = [("93.184.216.34",), ("93.184.216.34",), ("10.0.0.1",)]
+    fetched: list[str] = []
+
+    async def get(target):
+        fetched.append(target.url)
+        return Page(302, {"location": "/inside"}, b"")
+
+    tool = fetch_url(get, look_up=lambda host, port: answers.pop(0))
+    told = play(tool, tmp_path, {"url": "http://sly.example/"}, allow=["fetch_url"])
+    assert told.startswith("the page is elsewhere now: http://sly.example/inside")
+    assert fetched == ["http://sly.example/"]
+
+
+def test_one_that_connects_goes_where_it_was_looked_up(site, tmp_path):
+    port = int(site.rpartition(":")[2])
+    tool = fetch_url(look_up=lambda host, port: ("127.0.0.1",))
+    assert say(tool, tmp_path, url=f"http://no-such-host.invalid:{port}/json") == '{"a": 1}'
+
+
+def test_faults_are_told(tmp_path):
+    with pytest.raises(ToolError, match="could not be fetched"):
+        run(fetch_url(), tmp_path, url="http://127.0.0.1:9/")
+    with pytest.raises(ToolError, match=r"there is no host no-such-host\.invalid"):
+        run(fetch_url(), tmp_path, url="http://no-such-host.invalid/")
+
+
+def test_giving_up_closes_the_connection(site, tmp_path):
+    async def go():
+        running: Any = fetch_url().run({"url": f"{site}/slow"}, Context(tmp_path))
+        task = asyncio.ensure_future(running)
+        await asyncio.to_thread(Handler.asked.wait)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    # The loop waits for its threads before it ends: a reader that went on would hold it up.
+    asyncio.run(go())
+
+
+def test_the_question_is_about_the_address(tmp_path):
+    tool = fetch_url(look_up=lambda host, port: ("93.184.216.34",))
+    box = Toolbox([tool], tmp_path, Permissions())
+    question = tool.question({"url": "https://Example.com/a"}, tmp_path)
+    assert question is not None
+    assert (question.subject, question.title) == ("https://example.com/a", "fetch https://example.com/a")
+    assert "allow = [" in (asyncio.run(box.may(tool, {"url": "https://Example.com/a"}, None)) or "")
+
+
+@pytest.mark.parametrize(
+    "html", ["", "<", "<a", "<p>x", "</p></ul></a>", "<a href='http://[x'>y</a>", "<svg><p>no</svg>yes", "&#xD800;"]
+)
+def test_broken_pages_are_read_anyhow(html):
+    page_text(html, "http://host/")

@@ -1,0 +1,178 @@
+"""Commands: what they say, how they end, and that nothing of them is left."""
+
+import asyncio
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from segue.runtime.tooling import Context, ToolError
+from segue.runtime.tools.shell import shell
+from tests.runtime.rigging import run, text_of
+
+# Becomes a process with a child and a grandchild that don't want to go, and says who they are.
+STUBBORN = f"""{sys.executable} - <<'END'
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.fork() == 0:
+    if os.fork() == 0:
+        open("grandchild", "w").write(str(os.getpid()))
+        time.sleep(3600)
+    open("child", "w").write(str(os.getpid()))
+    time.sleep(3600)
+open("leader", "w").write(str(os.getpid()))
+while not all(os.path.exists(n) and open(n).read() for n in ("leader", "child", "grandchild")):
+    time.sleep(0.01)
+print("ready", flush=True)
+time.sleep(3600)
+END"""
+NAMES = ("leader", "child", "grandchild")
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def gone(folder: Path) -> None:
+    """Waits for all of them to have ended; only the test's own time limit ends the wait."""
+    pids = [int((folder / name).read_text()) for name in NAMES]
+    while any(alive(pid) for pid in pids):
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "error"),
+    [
+        ("echo out; echo err >&2", "out\nerr", False),
+        ("true", "[no output; exit code 0]", False),
+        ("echo no; exit 3", "no\n[exit code 3]", True),
+        ("exit 4", "[exit code 4]", True),
+        ("no-such-command-here 2>/dev/null", "[exit code 127]", True),
+        ("kill -9 $$", "[ended by SIGKILL]", True),
+        ("cat", "[no output; exit code 0]", False),
+        ("read x; echo got:$x", "got:", False),
+        ("printf 'a\\xffb'", "a\ufffdb", False),
+        ("printf 'Gr\\xc3\\xbc'", "Grü", False),
+        ("printf '\\033[31mred'", "\x1b[31mred", False),
+        ("[[ a == a ]] && echo bash", "bash", False),
+        ("pwd", "HERE", False),
+        ("tty", "not a tty\n[exit code 1]", True),
+        ("echo x > /dev/tty", None, True),
+    ],
+)
+def test_what_it_says(command, text, error, tmp_path):
+    result = run(shell(), tmp_path, command=command)
+    assert result.error == error
+    if text is not None:
+        assert text_of(result) == text.replace("HERE", str(tmp_path))
+
+
+def test_much_output_keeps_both_ends(tmp_path):
+    told = text_of(
+        run(shell(), tmp_path, command="echo first; head -c 5000000 /dev/zero | tr '\\0' x; echo; echo last")
+    )
+    assert told.startswith("first\nxxx")
+    assert told.endswith("xxx\nlast")
+    assert "left out here" in told
+    assert len(told) < 400_000
+
+
+def test_what_is_left_in_the_background_does_not_hold_it_up(tmp_path):
+    told = text_of(run(shell(), tmp_path, command="sleep 3600 & echo $! > pid; echo done"))
+    assert told == "done"
+    pid = int((tmp_path / "pid").read_text())
+    while alive(pid):
+        time.sleep(0.01)
+
+
+def test_too_long_means_ended_with_all_it_started(tmp_path):
+    result = run(shell(), tmp_path, command=STUBBORN, timeout=2)
+    assert result.error
+    assert text_of(result) == "ready\n[not finished after 2 seconds; it was ended]"
+    gone(tmp_path)
+
+
+def test_cancelled_means_ended_with_all_it_started(tmp_path):
+    async def go() -> None:
+        ready = asyncio.Event()
+        told: list[str] = []
+
+        def progress(text: str) -> None:
+            told.append(text)
+            ready.set()
+
+        running: Any = shell().run({"command": STUBBORN}, Context(tmp_path, progress=progress))
+        task = asyncio.ensure_future(running)
+        await ready.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert told == ["ready"]
+
+    asyncio.run(go())
+    gone(tmp_path)
+
+
+def test_cancelled_twice_means_at_once(tmp_path):
+    async def go() -> None:
+        ready = asyncio.Event()
+        running: Any = shell().run({"command": STUBBORN}, Context(tmp_path, progress=lambda text: ready.set()))
+        task = asyncio.ensure_future(running)
+        await ready.wait()
+        for _ in range(2):
+            task.cancel()
+            await asyncio.sleep(0)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(go())
+    gone(tmp_path)
+
+
+def test_it_is_asked_before_it_is_made_to_end(tmp_path):
+    command = "trap 'echo tidied > mark; exit' TERM; echo ready; while true; do sleep 0.01; done"
+    run(shell(), tmp_path, command=command, timeout=1)
+    assert (tmp_path / "mark").read_text() == "tidied\n"
+
+
+def test_no_handles_and_no_processes_are_left(tmp_path):
+    def handles() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    run(shell(), tmp_path, command="echo warm")
+    before = handles()
+    for _ in range(5):
+        run(shell(), tmp_path, command="echo x; exit 1")
+    assert handles() == before
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_secrets_are_not_handed_on(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-never-to-be-seen")
+    monkeypatch.setenv("COPY_OF_IT", "sk-never-to-be-seen")
+    monkeypatch.setenv("PLAIN_THING", "seen")
+    told = text_of(run(shell(), tmp_path, command="env"))
+    assert "never-to-be-seen" not in told
+    assert "PLAIN_THING=seen" in told
+    assert "PAGER=cat" in told
+    given = text_of(run(shell(lambda: {"ONLY": "this", "PATH": os.environ["PATH"]}), tmp_path, command="env"))
+    assert "ONLY=this" in given
+    assert "PLAIN_THING" not in given
+
+
+def test_a_null_character_is_told(tmp_path):
+    with pytest.raises(ToolError, match="null character"):
+        run(shell(), tmp_path, command="echo a\0b")
+
+
+def test_a_folder_that_is_gone_is_told(tmp_path):
+    with pytest.raises(ToolError, match="could not be started"):
+        run(shell(), tmp_path / "gone", command="pwd")

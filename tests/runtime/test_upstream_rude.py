@@ -1,0 +1,663 @@
+"""Servers that no emulator plays: garbage, pages, errors in a stream, certificates, proxies, refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import ipaddress
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import stamina
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from segue.canonical.blocks import Text
+from segue.canonical.request import Reply, Usage
+from segue.errors import UpstreamCause, UpstreamError
+from segue.models import identify
+from segue.render.report import Report
+from segue.runtime import faults
+from segue.runtime.events import Waiting
+from segue.runtime.providers import Endpoint, Secret
+from segue.runtime.upstream import Patience, Timeouts, Upstream
+from segue.wire.base import ApiError, Projection
+from segue.wire.events import Failed, Finished, Opened, Start, TextDelta, events_of
+from segue.wire.idmap import IdMap
+from segue.wire.names import ANY_NAME, NameMap
+from segue.wire.registry import WIRES
+from tests.runtime.rude import HANG, RESET, Rude, answer, rude, streamed
+from tests.runtime.test_upstream import KEY, VARIABLES, ask, endpoint, every_api, rendered, run
+
+NOW = datetime(2026, 11, 15, 12, 0, 0, tzinfo=UTC)
+WORDS = (
+    b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":'
+    b'{"role":"assistant","content":"Hello."},"finish_reason":null}]}\n\n'
+)
+END = (
+    b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},'
+    b'"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+)
+GOOD = streamed(WORDS, END)
+
+
+@pytest.fixture(autouse=True)
+def _no_waits() -> Iterator[None]:
+    with stamina.set_testing(True, attempts=100):
+        yield
+
+
+def talk(*answers: bytes, told: list[Waiting] | None = None, **options: Any) -> tuple[Any, Rude]:
+    """What came of one request: the reply or the error, and the server."""
+
+    async def play() -> tuple[Any, Rude]:
+        async with rude(*answers) as server, Upstream(patience=Patience(3), **options) as upstream:
+            try:
+                return await ask(upstream, endpoint("openai-chat", server.url), told), server
+            except UpstreamError as error:
+                return error, server
+
+    ended, server = run(play())
+    assert "\n" not in str(ended)
+    assert KEY not in str(ended)
+    return ended, server
+
+
+def error_of(*answers: bytes, **options: Any) -> UpstreamError:
+    error, _ = talk(*answers, **options)
+    assert isinstance(error, UpstreamError)
+    return error
+
+
+# ----------------------------------------------------------------------------------------------------- what is no reply
+
+
+@pytest.mark.parametrize(
+    ("bad", "cause", "requests", "said"),
+    [
+        (b"\x16\x03\x01 not HTTP\r\n\r\nconnection: close", "broken", 1, "no HTTP"),
+        (b"HTTP/1.1 200 OK\r\nx: " + b"a" * (1 << 20) + b"\r\n\r\n" + RESET, "broken", 1, "no HTTP"),
+        (answer(b"<html><title>Log in</title></html>", kind="text/html"), "broken", 1, "does http://127.0.0.1"),
+        (answer(b"", kind="text/event-stream"), "network", 3, "the answer is empty"),
+        (streamed(b"data: not JSON\n\n"), "broken", 1, "not JSON"),
+        (streamed(b'data: {"hello": "world"}\n\n', b"data: [DONE]\n\n"), "broken", 1, "is no reply of openai-chat"),
+        (streamed(b": keep-alive\n\n", b": keep-alive\n\n"), "broken", 1, "holds no reply"),
+        (RESET, "network", 3, "can't be reached"),
+        (streamed(b": keep-alive\n\n", end=b"") + RESET, "network", 3, "closed in the middle"),
+        (streamed(WORDS, end=b"") + RESET, "broken", 1, "broke off: the connection was closed in the middle"),
+        (streamed(WORDS, end=b"zz\r\n") + RESET, "broken", 1, "somebody/gpt-4.1"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 9999\r\n\r\n" + WORDS + RESET, "broken", 1, "closed in the middle"),
+        (
+            answer(b"", "location: https://evil.example/v1", status="307 Elsewhere"),
+            "refused",
+            1,
+            "https://evil.example",
+        ),
+        (
+            answer(b"<html><title>Bad gateway</title>", status="502 Bad"),
+            "overloaded",
+            3,
+            "a web page came: Bad gateway",
+        ),
+        (
+            answer(b"upstream\x1b[31m  broke\n", status="500 Oops", kind="text/plain"),
+            "overloaded",
+            3,
+            "upstream [31m broke",
+        ),
+        (answer(b"[]", status="418 Teapot"), "refused", 1, "(418)"),
+        (b"HTTP/1.1 503 Busy\r\ncontent-length: 999\r\n\r\n{" + RESET, "overloaded", 3, "(503)"),
+    ],
+)
+def test_whatever_comes_has_a_cause(bad: bytes, cause: UpstreamCause, requests: int, said: str) -> None:
+    error, server = talk(bad)
+    assert isinstance(error, UpstreamError)
+    assert error.cause == cause
+    assert len(server.heads) == requests
+    assert said in str(error)
+    assert str(error).isprintable()
+
+
+def test_a_long_head_is_no_fault() -> None:
+    long = GOOD.replace(b"\r\n", b"\r\nx-policy: " + b"a" * 60_000 + b"\r\n", 1)
+    assert talk(long)[0].text == "Hello."
+
+
+def test_nobody_is_followed_with_the_key() -> None:
+    async def play() -> None:
+        async with rude(GOOD) as other, Upstream() as upstream:
+            moved = answer(b"", f"location: {other.url}/chat/completions", status="308 Moved")
+            async with rude(moved) as server:
+                with pytest.raises(UpstreamError):
+                    await ask(upstream, endpoint("openai-chat", server.url))
+            assert other.heads == []
+
+    run(play())
+
+
+# --------------------------------------------------------------------------------------------------- errors in a stream
+
+
+def said_in_stream(api: str, *events: Any) -> bytes:
+    wire = WIRES[api]
+    names = Projection(
+        IdMap(wire.ids(identify(wire.default_model)), provider=wire.provider), NameMap(ANY_NAME), Report()
+    )
+    renderer = wire.stream_renderer(names, wire.default_model, None)
+    return b"".join(renderer.render((event,)) for event in events)
+
+
+@every_api
+@pytest.mark.parametrize("whole", [True, False], ids=["at-once", "in-pieces"])
+def test_an_error_before_the_first_word_is_tried_again(api: str, *, whole: bool) -> None:
+    told: list[Waiting] = []
+    busy = ApiError(529, "Overloaded", kind="overloaded_error", code="rate_limit_exceeded")
+    first = said_in_stream(api, Opened("r", "m", 1), Failed(busy))
+
+    async def play() -> tuple[Any, Rude]:
+        good = said_in_stream(api, *events_of(_hello()))
+        pieces = [first] if whole else [first[at : at + 7] for at in range(0, len(first), 7)]
+        async with rude(streamed(*pieces), streamed(good)) as server, Upstream() as upstream:
+            return await ask(upstream, endpoint(api, server.url), told), server
+
+    got, server = run(play())
+    assert got.text == "Hello."
+    assert len(server.heads) == 2
+    assert len(told) == 1
+
+
+def _hello() -> Reply:
+    return Reply((Text("Hello."),), "stop", Usage(input=3, output=2), id="r", model="m", created=1)
+
+
+@every_api
+def test_an_error_behind_the_first_word_is_handed_on(api: str) -> None:
+    busy = ApiError(529, "Overloaded", kind="overloaded_error")
+    told = said_in_stream(api, Opened("r", "m", 1), Start(0, Text("")), TextDelta(0, "Hel"), Failed(busy))
+
+    async def play() -> tuple[Any, Rude]:
+        async with rude(streamed(told)) as server, Upstream() as upstream:
+            return await ask(upstream, endpoint(api, server.url)), server
+
+    got, server = run(play())
+    assert got.finish == "error"
+    assert len(server.heads) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "cause", "requests"),
+    [
+        (b'{"error":{"message":"Provider returned error","code":502}}', "overloaded", 3),
+        (b'{"error":{"message":"No credit","code":402}}', "rate-limited", 1),
+        (b'{"error":{"message":"Slow down","type":"rate_limit_error"}}', "rate-limited", 3),
+    ],
+)
+def test_an_error_that_comes_with_a_good_status(body: bytes, cause: UpstreamCause, requests: int) -> None:
+    for told in (answer(body), streamed(b"data: " + body + b"\n\n")):
+        error, server = talk(told)
+        assert isinstance(error, UpstreamError)
+        assert (error.cause, len(server.heads)) == (cause, requests)
+
+
+def test_a_reply_without_a_word_is_a_reply() -> None:
+    empty = said_in_stream("openai-chat", Opened("r", "m", 1), Finished("stop"))
+    reply, server = talk(streamed(empty))
+    assert (reply.text, reply.finish, len(server.heads)) == ("", "stop", 1)
+
+
+# ------------------------------------------------------------------------------------------------------------- timeouts
+
+
+def test_signs_of_life_are_no_first_token() -> None:
+    hangs = streamed(b": keep-alive\n\n", end=b"") + HANG
+    error, server = talk(hangs, timeouts=Timeouts(first=0.2))
+    assert (error.cause, len(server.heads)) == ("timeout", 2)
+    assert "no first token came within 0.2 s" in str(error)
+
+
+def test_silence_in_the_middle() -> None:
+    error, server = talk(streamed(WORDS, end=b"") + HANG, timeouts=Timeouts(silence=0.2))
+    assert (error.cause, len(server.heads)) == ("timeout", 1)
+    assert "nothing more came within 0.2 s" in str(error)
+
+
+def test_a_connection_that_is_never_made() -> None:
+    async def play() -> UpstreamError:
+        # A queue of one that is full: nobody takes connections from it.
+        with socket.create_server(("127.0.0.1", 0), backlog=0) as deaf:
+            place = deaf.getsockname()
+            waiting = [socket.socket() for _ in range(4)]
+            try:
+                for one in waiting:
+                    one.setblocking(False)
+                    one.connect_ex(place)
+                async with Upstream(patience=Patience(2), timeouts=Timeouts(connect=0.2)) as upstream:
+                    with pytest.raises(UpstreamError) as raised:
+                        await ask(upstream, endpoint("openai-chat", f"http://127.0.0.1:{place[1]}"))
+            finally:
+                for one in waiting:
+                    one.close()
+        return raised.value
+
+    assert run(play()).cause == "timeout"
+
+
+# ---------------------------------------------------------------------------------------------------------- connections
+
+
+def test_a_connection_is_used_again() -> None:
+    async def play() -> int:
+        async with rude(GOOD) as server, Upstream() as upstream:
+            for _ in range(5):
+                await ask(upstream, endpoint("openai-chat", server.url))
+            return server.connections
+
+    assert run(play()) == 1
+
+
+@pytest.mark.parametrize("hangs", [HANG, streamed(WORDS, end=b"") + HANG], ids=["before", "within"])
+def test_whoever_is_cancelled_goes_away(hangs: bytes) -> None:
+    """The provider sees it, and can stop to think."""
+
+    async def play() -> None:
+        async with rude(hangs) as server, Upstream() as upstream:
+            task = asyncio.create_task(ask(upstream, endpoint("openai-chat", server.url)))
+            await server.asked.wait()
+            await asyncio.sleep(0.02)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await server.left.wait()
+
+    run(play())
+
+
+def test_a_stream_that_is_closed_early_gives_its_connection_up() -> None:
+    async def play() -> None:
+        async with rude(streamed(WORDS, end=b"") + HANG) as server, Upstream() as upstream:
+            stream = await upstream.open(endpoint("openai-chat", server.url), rendered("openai-chat").fragments)
+            assert await anext(stream)
+            await stream.aclose()
+            await stream.aclose()
+            with pytest.raises(StopAsyncIteration):
+                await anext(stream)
+            await server.left.wait()
+
+    run(play())
+
+
+@pytest.mark.parametrize(
+    "pieces", [[b"{}"], [b'{"a":"', b"x" * 70_000, b'"}'], [b"[", *[b"1234567,"] * 200_000, b"0]"]]
+)
+def test_a_body_arrives_whole_and_with_its_length(pieces: list[bytes]) -> None:
+    async def play() -> Rude:
+        async with rude(RESET, GOOD) as server, Upstream() as upstream:
+            stream = await upstream.open(endpoint("openai-chat", server.url), pieces)
+            await stream.aclose()
+            return server
+
+    server = run(play())
+    # Also the second time.
+    assert server.bodies == [b"".join(pieces)] * 2
+    assert server.header("content-length") == str(len(b"".join(pieces)))
+    assert server.header("transfer-encoding") is None
+
+
+def test_what_is_sent_along() -> None:
+    _, server = talk(GOOD)
+    assert server.header("authorization") == f"Bearer {KEY}"
+    assert (server.header("user-agent") or "").startswith("segue/")
+    assert server.header("accept-encoding") == "identity"
+    assert server.header("cookie") is None
+
+
+# -------------------------------------------------------------------------------------------------------------- proxies
+
+
+def through(monkeypatch: pytest.MonkeyPatch, proxy: str, url: str = "http://provider.example/v1") -> Any:
+    async def play() -> Any:
+        async with Upstream(patience=Patience(1)) as upstream:
+            try:
+                return await ask(upstream, endpoint("openai-chat", url))
+            except UpstreamError as error:
+                return error
+
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("http_proxy", proxy)
+    monkeypatch.setenv("https_proxy", proxy)
+    return play()
+
+
+def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine provider.example login me password hunter22\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+
+    async def play() -> Rude:
+        async with rude(GOOD) as server:
+            reply = await through(monkeypatch, server.url)
+            assert reply.text == "Hello."
+            return server
+
+    server = run(play())
+    assert server.heads[0].startswith("POST http://provider.example/v1/chat/completions ")
+    # The key goes out, and not what somebody keeps for that host.
+    assert server.header("authorization") == f"Bearer {KEY}"
+
+
+def test_this_machine_needs_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play() -> None:
+        async with rude(GOOD) as server:
+            reply = await through(monkeypatch, "http://127.0.0.1:9", server.url)
+            assert reply.text == "Hello."
+
+    run(play())
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_proxies_that_do_not_work_are_named(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play() -> list[UpstreamError]:
+        url = f"{scheme}://provider.example/v1"
+        return [await through(monkeypatch, proxy, url) for proxy in ("http://127.0.0.1:9", "socks5://127.0.0.1:9")]
+
+    gone, unknown = run(play())
+    assert (gone.cause, gone.retryable) == ("network", False)
+    assert "no connection to the proxy: connection refused" in str(gone)
+    assert (unknown.cause, unknown.retryable) == ("network", False)
+    assert "socks5://" in str(unknown)
+
+
+def test_a_proxy_that_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play() -> UpstreamError:
+        async with rude(answer(b"", status="407 Proxy Authentication Required")) as server:
+            return await through(monkeypatch, server.url, "https://provider.example/v1")
+
+    error = run(play())
+    assert (error.cause, error.retryable) == ("network", False)
+    assert "the proxy answered 407" in str(error)
+
+
+# ------------------------------------------------------------------------------------------------------------------ TLS
+
+
+def certificate(folder: Path) -> tuple[ssl.SSLContext, Path]:
+    """A server's side with a certificate that nobody knows, and the file with it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    day = dt.timedelta(days=1)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(datetime.now(UTC) - day)
+        .not_valid_after(datetime.now(UTC) + day)
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    file = folder / "certificate.pem"
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    file.write_bytes(made.public_bytes(pem) + private)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    return context, file
+
+
+def test_a_certificate_that_nobody_knows(tmp_path: Path) -> None:
+    async def play() -> UpstreamError:
+        context, _ = certificate(tmp_path)
+        async with rude(GOOD, tls=context) as server, Upstream() as upstream:
+            with pytest.raises(UpstreamError) as raised:
+                await ask(upstream, endpoint("openai-chat", server.url))
+            assert server.heads == []
+        return raised.value
+
+    error = run(play())
+    assert (error.cause, error.retryable) == ("network", False)
+    assert "its certificate does not hold: self" in str(error)
+    assert "SSL_CERT_FILE" in str(error)
+
+
+def test_a_server_that_does_not_speak_tls() -> None:
+    async def play() -> UpstreamError:
+        async with rude(GOOD) as server, Upstream(patience=Patience(1), timeouts=Timeouts(connect=0.3)) as upstream:
+            with pytest.raises(UpstreamError) as raised:
+                await ask(upstream, endpoint("openai-chat", server.url.replace("http:", "https:")))
+        return raised.value
+
+    assert run(play()).cause in ("network", "timeout")
+
+
+# ------------------------------------------------------------------------------------------------------------- refusals
+
+
+def whom(api: str = "openai-chat", **more: Any) -> Endpoint:
+    return Endpoint("openai", "gpt-5.6-tera", api, "https://x.example", key=Secret(KEY), variables=VARIABLES, **more)
+
+
+@pytest.mark.parametrize(
+    ("api", "status", "body", "cause", "retryable", "said"),
+    [
+        (
+            "openai-chat",
+            401,
+            {"error": {"message": f"Incorrect API key provided: {KEY}"}},
+            "auth",
+            False,
+            "[key removed]",
+        ),
+        (
+            "openai-chat",
+            401,
+            {"error": {"message": "bad sk-proj-abcdefghijklmnop1234"}},
+            "auth",
+            False,
+            "[API key removed]",
+        ),
+        ("openai-chat", 403, {"error": {"message": "Country not supported"}}, "auth", False, "Country not supported"),
+        (
+            "openai-responses",
+            404,
+            {"error": {"message": "The model `x` does not exist", "code": "model_not_found"}},
+            "missing",
+            False,
+            "did you mean gpt-5.6-terra",
+        ),
+        ("openai-chat", 404, {"detail": "Not Found"}, "missing", False, "is https://x.example right?"),
+        ("mistral", 400, {"message": "Invalid model: m", "type": "invalid_model"}, "missing", False, "Invalid model"),
+        ("deepseek", 400, {"error": {"message": "Model Not Exist"}}, "missing", False, "Model Not Exist"),
+        ("bedrock", 400, {"message": "The provided model identifier is invalid."}, "missing", False, "identifier"),
+        (
+            "openai-chat",
+            429,
+            {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}},
+            "rate-limited",
+            False,
+            "has no credit left",
+        ),
+        ("deepseek", 402, {"error": {"message": "Insufficient Balance"}}, "rate-limited", False, "has no credit left"),
+        (
+            "anthropic",
+            400,
+            {"type": "error", "error": {"type": "invalid_request_error", "message": "Your credit balance is too low"}},
+            "rate-limited",
+            False,
+            "has no credit left",
+        ),
+        (
+            "kimi",
+            429,
+            {"error": {"type": "exceeded_current_quota_error", "message": "q"}},
+            "rate-limited",
+            False,
+            "credit",
+        ),
+        ("qwen", 400, {"error": {"code": "Arrearage", "message": "Access denied"}}, "rate-limited", False, "credit"),
+        (
+            "gemini",
+            429,
+            {"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "You exceeded your current quota"}},
+            "rate-limited",
+            True,
+            "is rate limited",
+        ),
+        ("openai-chat", 408, {"error": {"message": "slow"}}, "timeout", True, "(408)"),
+        ("openai-chat", 409, {"error": {"message": "lock"}}, "overloaded", True, "(409)"),
+        ("openai-chat", 500, {"error": {"message": "x"}}, "overloaded", True, "has a fault of its own"),
+        ("openai-chat", 504, {"error": {"message": "x"}}, "timeout", True, "(504)"),
+        (
+            "anthropic",
+            529,
+            {"type": "error", "error": {"type": "overloaded_error", "message": "O"}},
+            "overloaded",
+            True,
+            "O",
+        ),
+        ("openai-chat", 413, {"error": {"message": "Large"}}, "refused", False, "too long"),
+        (
+            "openai-chat",
+            400,
+            {"error": {"message": "maximum context length is 8192 tokens", "code": "context_length_exceeded"}},
+            "refused",
+            False,
+            "compress the conversation",
+        ),
+        ("anthropic", 400, {"error": {"message": "prompt is too long: 210000 tokens"}}, "refused", False, "compress"),
+        ("openai-chat", 400, {"error": {"message": "Unknown parameter: 'x'"}}, "refused", False, "segue diag ID"),
+        (
+            "gemini",
+            400,
+            {"error": {"message": "A call of the model turn was not found"}},
+            "refused",
+            False,
+            "segue diag",
+        ),
+        (
+            "openai-chat",
+            422,
+            {"detail": [{"loc": ["body", "x"], "msg": "Field required"}]},
+            "refused",
+            False,
+            "x: Field",
+        ),
+    ],
+)
+def test_what_a_refusal_means(
+    api: str, status: int, body: Any, cause: UpstreamCause, *, retryable: bool, said: str
+) -> None:
+    error = faults.answered(whom(api), status, {}, msgspec.json.encode(body), now=NOW)
+    assert (error.cause, error.retryable, error.status) == (cause, retryable, status)
+    assert said in str(error)
+    assert KEY not in str(error)
+    assert str(error).startswith(f"openai/gpt-5.6-tera {error.brief} ({status}): ")
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "cause"),
+    [
+        ("ThrottlingException", 429, "rate-limited"),
+        ("ModelNotReadyException:http://internal.amazon.com/", 429, "overloaded"),
+        ("ModelErrorException", 424, "overloaded"),
+        ("ModelTimeoutException", 408, "timeout"),
+        ("AccessDeniedException", 403, "auth"),
+        ("ExpiredTokenException", 403, "auth"),
+        ("ResourceNotFoundException", 404, "missing"),
+        ("ValidationException", 400, "refused"),
+    ],
+)
+def test_amazon_names_its_errors_in_a_header(kind: str, status: int, cause: str) -> None:
+    error = faults.answered(whom("bedrock"), status, {"x-amzn-errortype": kind}, b'{"message":"No."}', now=NOW)
+    assert error.cause == cause
+
+
+def test_whether_to_try_again_may_be_told_in_a_header() -> None:
+    for asked, wanted in (("true", True), ("false", False)):
+        for status in (400, 500):
+            assert faults.answered(whom(), status, {"x-should-retry": asked}, b"{}", now=NOW).retryable == wanted
+
+
+@pytest.mark.parametrize(
+    ("headers", "wanted"),
+    [
+        ({}, None),
+        ({"retry-after": "3"}, 3.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after": "-3"}, 0.0),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after": "Sun, 15 Nov 2026 12:00:30 GMT"}, 30.0),
+        ({"retry-after": "Sun, 15 Nov 2026 11:00:00 GMT"}, 0.0),
+        # The provider's clock is the one that counts.
+        ({"retry-after": "Sun, 15 Nov 2026 12:00:30 GMT", "date": "Sun, 15 Nov 2026 12:00:20 GMT"}, 10.0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": ""}, None),
+        ({"retry-after-ms": "x", "retry-after": "2"}, 2.0),
+    ],
+)
+def test_how_long_to_wait(headers: dict[str, str], wanted: float | None) -> None:
+    assert faults.retry_after(headers, now=NOW) == wanted
+    assert faults.answered(whom(), 429, headers, b"{}", now=NOW).retry_after == wanted
+
+
+def test_google_says_how_long_in_the_body() -> None:
+    info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}
+    body = {"error": {"code": 429, "message": "Quota", "status": "RESOURCE_EXHAUSTED", "details": [info]}}
+    assert faults.answered(whom("gemini"), 429, {}, msgspec.json.encode([body]), now=NOW).retry_after == 34.5
+
+
+def test_a_payment_that_is_only_late_passes() -> None:
+    error = faults.answered(whom(), 402, {"retry-after": "5"}, b'{"error":{"message":"in flight"}}', now=NOW)
+    assert error.retryable
+
+
+def failure(cause: UpstreamCause = "overloaded", **more: Any) -> UpstreamError:
+    return UpstreamError("x", cause=cause, **more)
+
+
+def test_patience() -> None:
+    patience = Patience(attempts=6, first=1.0, longest=5.0, asked=60.0)
+    assert [patience.wait(count, failure(), 1.0) for count in range(1, 7)] == [1.0, 2.0, 4.0, 5.0, 5.0, None]
+    assert [patience.wait(1, failure(), drawn) for drawn in (0.0, 0.5, 1.0)] == [0.5, 0.75, 1.0]
+    assert patience.wait(1, failure(retry_after=60.0), 0.0) == 60.0
+    assert patience.wait(1, failure(retry_after=60.1), 0.0) is None
+    assert patience.wait(1, failure("refused"), 1.0) is None
+    assert patience.wait(1, failure("broken"), 1.0) is None
+    assert [patience.wait(count, failure("timeout"), 1.0) for count in (1, 2)] == [1.0, None]
+    assert patience.wait(2, failure("timeout", status=504), 1.0) == 2.0
+
+
+def test_an_error_says_what_passes() -> None:
+    passing = {"rate-limited", "overloaded", "network", "timeout", "broken"}
+    for cause in ("auth", "key", "missing", "refused", *passing):
+        assert failure(cause).retryable == (cause in passing)  # type: ignore[arg-type]
+        assert failure(cause).brief  # type: ignore[arg-type]
+    broken = UpstreamError.broken("openai", "m", "it\nwent")
+    assert (broken.cause, broken.provider, broken.model, str(broken)) == (
+        "broken",
+        "openai",
+        "m",
+        "the reply of openai/m broke off: it went",
+    )
+
+
+def test_the_client_is_loaded_when_it_is_needed() -> None:
+    late = {"aiohttp", "stamina", "botocore", "genai_prices"}
+    code = f"import sys, segue.runtime.upstream; print(*({late} & set(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == ""
