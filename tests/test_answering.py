@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 import segue
 from segue.canonical.request import Tool
+from segue.streaming import reply_body
 from segue.wire.events import TextDelta
 
 DOTTED = Tool("files.read", "Reads a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
 TARGETS = [row.name for row in segue.formats() if row.kind != "text"]
 
 
-def asked(target: str, **more: str) -> tuple[segue.Conversation, segue.Rendered]:
+def asked(target: str, **more: Any) -> tuple[segue.Conversation, segue.Rendered]:
     chat = segue.Conversation(tools=[DOTTED])
     chat.add_user("Read it.")
     return chat, chat.render(target, **more)
@@ -31,7 +33,7 @@ def test_calls_come_back_by_the_names_they_were_declared_with(target: str) -> No
         {"type": "tool_use", "id": "toolu_1", "name": spelled(rendered), "input": {"path": "a"}}, "anthropic"
     )
     reply = segue.Reply(tuple(call), "tool_calls")
-    body, _ = segue.streaming.reply_body(reply, target)
+    body, _ = reply_body(reply, target)
     added = chat.add_reply(body, source=target)
     assert [call.name for call in added.calls] == ["files.read"]
     chat.add_result(added.calls[0], "bread")

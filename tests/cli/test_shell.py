@@ -72,6 +72,7 @@ def test_help_and_version_load_neither_rich_nor_the_engine(arguments):
 
 CHUNK = b'data: {"choices": [{"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}]}\n\n'
 STARTS = {
+    "chat": (0, "--no-tools --no-store", b"Hi\n/quit\n"),
     "run": (0, "-q --no-tools --no-store Hi", b""),
     "demo": (0, "--json", b""),
     "convert": (0, "--to anthropic --json", GOOD),

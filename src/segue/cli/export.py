@@ -50,7 +50,7 @@ def command(id: str, *, form: str, model: str | None, out: str | None, as_json: 
         raise click.UsageError("--model goes with the name of an API", click.get_current_context())
     with stored.opened() as store:
         summary = store.get(store.find(id))
-        data, more = _written(store, summary, form, model)
+        data, more = written(store, summary, form, model)
     if not as_json and (findings := more.get("report", {}).get("findings")):
         from collections import Counter
 
@@ -71,7 +71,7 @@ def command(id: str, *, form: str, model: str | None, out: str | None, as_json: 
     streams.write(data, b"" if data.endswith(b"\n") else b"\n")
 
 
-def _written(store: HistoryStore, summary: Summary, form: str, model: str | None) -> tuple[bytes, dict[str, Any]]:
+def written(store: HistoryStore, summary: Summary, form: str, model: str | None) -> tuple[bytes, dict[str, Any]]:
     """The bytes, and what else there is to say of them."""
     if form == "json":
         from segue.store.portable import dump_events

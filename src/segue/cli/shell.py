@@ -18,7 +18,7 @@ from typing import Any, NoReturn, cast
 
 import click
 
-from segue.cli.streams import forsake_stdout, one_line, reason, say
+from segue.cli.streams import forsake_stdout, on_terminal, one_line, reason, say
 
 __all__ = ["COMMANDS", "main", "root", "run"]
 
@@ -27,6 +27,7 @@ OK, FAILED, BAD_INPUT, RETRY, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 75, 130, 141
 
 # Command → the module in this package that holds it as `command`, in the order of `segue --help`.
 COMMANDS: Mapping[str, str] = {
+    "chat": "chat",
     "run": "run",
     "demo": "demo",
     "convert": "convert",
@@ -109,7 +110,9 @@ def main() -> NoReturn:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Runs one command and gives its exit code; raises nothing."""
+    """Runs one command and gives its exit code; raises nothing. None at all on a terminal is a chat."""
+    if not arguments and on_terminal(sys.stdin) and on_terminal(sys.stdout):
+        arguments = ["chat"]
     try:
         code = root.main(list(arguments), prog_name="segue", standalone_mode=False)
         return code if isinstance(code, int) else OK

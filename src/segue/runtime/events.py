@@ -145,7 +145,10 @@ class CallProgress(_Event, frozen=True, tag="call-progress"):
 
 
 class CallEnded(_Event, frozen=True, tag="call-ended"):
-    """The one outcome of a call. `text` is what the model is told; `cut` how many characters were left out of it."""
+    """The one outcome of a call. `text` is what the model is told; `cut` how many characters were left out of it.
+
+    Only where the true result comes late (`Late`) and before the next request goes out, the model is told that.
+    """
 
     id: str
     tool: str

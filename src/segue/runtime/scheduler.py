@@ -97,7 +97,16 @@ class Scheduler:
             raise InputError("a tool can't wait for a batch of the scheduler that runs it; `run_one` runs a call")
         batch = self._admitted(calls, alone=False)
         self._queue.append(batch)
+        self._tell_queued(batch)
         self._next()
+        return await self._outcomes(batch)
+
+    async def give_up(self, calls: Sequence[ToolCall]) -> list[CallEnded]:
+        """The outcomes of calls that nobody wants to be run any more: each was cancelled."""
+        batch = self._admitted(calls, alone=True)
+        batch.is_started = True
+        self._tell_queued(batch)
+        self._cancel(batch)
         return await self._outcomes(batch)
 
     async def run_one(self, call: ToolCall) -> CallEnded:
@@ -109,7 +118,9 @@ class Scheduler:
             raise InputError("the call that this one is made by was given up")
         batch = self._admitted([call], alone=True)
         self._alone.append(batch)
-        self._start(batch)
+        self._tell_queued(batch)
+        if not batch.is_closed:
+            self._start(batch)
         return (await self._outcomes(batch))[0]
 
     def cancel(self) -> None:
@@ -147,10 +158,13 @@ class Scheduler:
         batch = Batch(self, calls, alone=alone)
         for job in batch.jobs:
             job.tool = self._toolbox.find(job.call.name)
-            self._tell(
-                job, CallQueued(id=job.call.id, tool=job.call.name, arguments=job.call.arguments, shown=shown_of(job))
-            )
         return batch
+
+    def _tell_queued(self, batch: Batch) -> None:
+        """Whoever hears of a call may cancel it at once."""
+        for job in batch.jobs:
+            call = job.call
+            self._tell(job, CallQueued(id=call.id, tool=call.name, arguments=call.arguments, shown=shown_of(job)))
 
     async def _outcomes(self, batch: Batch) -> list[CallEnded]:
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from contextlib import aclosing, suppress
 from operator import add, sub
 from typing import Any, TypeAlias
@@ -22,7 +22,7 @@ from segue.canonical.request import Reply, Usage
 from segue.checking import check
 from segue.contents import blocks_of
 from segue.conversation import Rendered
-from segue.errors import ProjectionError, RemoteProtocolError, SegueError, UpstreamError
+from segue.errors import InputError, ProjectionError, RemoteProtocolError, SegueError, UpstreamError
 from segue.runtime.book import Book
 from segue.runtime.events import (
     Began,
@@ -104,16 +104,21 @@ class Session:
         self._asked: Endpoint | None = None
         self._cancelled = False
         self._streaming: asyncio.Task[Reply] | None = None
+        self._over: asyncio.Future[None] | None = None
+        """Done when the exchange that is under way is over."""
         self._scheduler = Scheduler(book, self.toolbox, emit=self.emit, approve=approve, limits=limits, clock=clock)
 
     # --------------------------------------------------------------------------------------------------- from outside
 
     async def ask(self, content: Any) -> Ended:
         """An exchange: from somebody's words to the answer. What goes wrong is how it ended."""
+        if self._over is not None:
+            raise InputError("an exchange is under way; cancel it and wait for its end first")
         began, before = self._clock(), self.usage
         self._cancelled = False
         self.exchanges += 1
         turns = _Turns()
+        self._over = over = asyncio.get_running_loop().create_future()
         heart = asyncio.create_task(self._keep())
         how: HowEnded = "cancelled"
         text, retryable = "cancelled", False
@@ -129,8 +134,8 @@ class Session:
             how, text, retryable = "failed", str(error), bool(getattr(error, "retryable", False))
         finally:
             heart.cancel()
-            with suppress(asyncio.CancelledError):
-                await heart
+            self._over = None
+            over.set_result(None)
             ended = Ended(
                 how=how,
                 text=text,
@@ -146,18 +151,21 @@ class Session:
     async def _exchange(self, turns: _Turns) -> tuple[HowEnded, str]:
         while turns.count < self.limits.steps:
             turns.count += 1
-            turns.last = (await self.turn()).reply
+            turn = await self.turn()
+            turns.last, outcomes = turn.reply, turn.outcomes
             if self._cancelled:
                 raise _CancelledError
-            if turns.last.finish != "pause" and not _runnable(turns.last):
+            if turns.last.finish != "pause" and not outcomes:
                 return "answered", turns.last.text
         return "steps", f"stopped after {self.limits.steps} turns; say on to go on"
 
     async def turn(self) -> Turn:
         """One reply, and its calls run as one batch."""
-        reply = await self._reply()
-        calls = _runnable(reply)
-        return Turn(reply, tuple(await self._scheduler.run_batch(calls)) if calls else ())
+        reply, calls = await self._reply()
+        if not calls:
+            return Turn(reply)
+        run = self._scheduler.give_up if self._cancelled else self._scheduler.run_batch
+        return Turn(reply, tuple(await run(calls)))
 
     def cancel(self) -> None:
         """Ends the exchange: the reply in flight is evidence, and every call gets its outcome."""
@@ -177,6 +185,8 @@ class Session:
     async def close(self) -> None:
         """Ends what runs, and lets the conversation go."""
         self.cancel()
+        if self._over is not None:
+            await asyncio.wait((self._over,))
         await self._scheduler.close()
         with suppress(SegueError):
             self.book.close()
@@ -194,16 +204,15 @@ class Session:
 
     # ------------------------------------------------------------------------------------------------------- one reply
 
-    async def _reply(self) -> Reply:
-        """Asks until a reply came whole. One that broke is asked for again, from the start."""
+    async def _reply(self) -> tuple[Reply, list[ToolCall]]:
+        """Asks until a reply came whole, and what of it is to be run. One that broke is asked for from the start."""
         broken = 0
         while True:
-            if self._cancelled:
-                raise _CancelledError
             endpoint = self._chosen()
             try:
                 return await self._asking(endpoint)
             except UpstreamError as error:
+                self._look_up()
                 elsewhere = self.route.failed(endpoint, error)
                 if error.cause != "broken":
                     if not elsewhere:
@@ -226,21 +235,35 @@ class Session:
             self._asked = endpoint
         return endpoint
 
-    async def _asking(self, endpoint: Endpoint) -> Reply:
+    def _look_up(self) -> None:
+        """Between two steps: whether anybody has ended the exchange meanwhile."""
+        if self._cancelled:
+            raise _CancelledError
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise asyncio.CancelledError
+
+    async def _asking(self, endpoint: Endpoint) -> tuple[Reply, list[ToolCall]]:
         """One request, and the reply to it, written down. It comes in a task of its own, so that it can be given up."""
         began = self._clock()
+        self._look_up()
         rendered = self._rendered(endpoint)
+        self._look_up()
         self.book.sent()
-        self._streaming = asyncio.create_task(self._stream(endpoint, rendered))
+        self._streaming = streaming = asyncio.create_task(self._stream(endpoint, rendered))
         try:
-            reply = await self._streaming
+            reply = await streaming
         except asyncio.CancelledError:
+            if streaming.done() and not streaming.cancelled() and streaming.exception() is None:
+                # It was there, and nobody was left to take it.
+                self.book.broke(streaming.result())
             if self._cancelled:
                 raise _CancelledError from None
             raise
         finally:
             self._streaming = None
-        added = self.book.add_reply(reply)
+        cut = [place for place, call in enumerate(reply.calls) if call.broken]
+        added = self.book.add_reply(_whole(reply))
         self.route.succeeded(endpoint)
         self.spent(added.usage)
         self.emit(
@@ -254,7 +277,7 @@ class Session:
                 usage=added.usage,
             )
         )
-        return added
+        return added, _runnable(added, cut)
 
     def _rendered(self, endpoint: Endpoint) -> Rendered:
         rendered = self.book.render(
@@ -292,10 +315,11 @@ class Session:
                         elif isinstance(event, ThinkingDelta):
                             self.emit(Thoughts(text=event.text))
             reply = answering.close()
-        except (asyncio.CancelledError, UpstreamError, RemoteProtocolError) as error:
+            self._look_up()
+        except (_CancelledError, asyncio.CancelledError, UpstreamError, RemoteProtocolError) as error:
             with suppress(RemoteProtocolError):
                 self.book.broke(answering.close())
-            if isinstance(error, asyncio.CancelledError):
+            if isinstance(error, _CancelledError | asyncio.CancelledError):
                 raise
             why = error.brief if isinstance(error, UpstreamError) else str(error)
             raise UpstreamError.broken(endpoint.provider, endpoint.model, why) from None
@@ -333,8 +357,16 @@ class _Turns:
         self.last: Reply | None = None
 
 
-def _runnable(reply: Reply) -> list[ToolCall]:
-    return [call for call in reply.calls if call.kind != "hosted" and not call.broken]
+def _whole(reply: Reply) -> Reply:
+    """The reply with calls that were cut off as calls like any other: the model is told that they were."""
+    blocks = (msgspec.structs.replace(b, broken=False) if isinstance(b, ToolCall) else b for b in reply.blocks)
+    return msgspec.structs.replace(reply, blocks=tuple(blocks)) if any(c.broken for c in reply.calls) else reply
+
+
+def _runnable(reply: Reply, cut: Container[int]) -> list[ToolCall]:
+    """The calls that want an outcome. Those at the places `cut` are not whole, and won't run."""
+    calls = enumerate(reply.calls)
+    return [msgspec.structs.replace(call, broken=at in cut) for at, call in calls if call.kind != "hosted"]
 
 
 def _words(content: Any) -> str:

@@ -1,0 +1,79 @@
+"""What Tab offers: commands, what may follow them, and paths after `@`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from segue.cli.chatting.clean import harmless_line
+from segue.cli.chatting.commands import COMMANDS
+from segue.errors import SegueError
+
+if TYPE_CHECKING:
+    from segue.cli.chatting.loop import Chat
+
+__all__ = ["ChatCompleter"]
+
+_PATHS = 50
+
+
+class ChatCompleter(Completer):
+    """Looks at what stands before the cursor."""
+
+    def __init__(self, chat: Chat) -> None:
+        self._chat = chat
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        text = document.text_before_cursor
+        word = text.rsplit(None, 1)[-1] if text and not text[-1].isspace() else ""
+        if text.startswith("/") and "\n" not in text:
+            name, blank, _ = text[1:].partition(" ")
+            yield from self._following(name, word) if blank else self._commands(name)
+        elif word.startswith("@"):
+            yield from self._paths(word[1:])
+
+    def _commands(self, begun: str) -> Iterator[Completion]:
+        for name, command in COMMANDS.items():
+            if name.startswith(begun.lower()):
+                yield _completion(f"/{name}", -len(begun) - 1, command.about)
+
+    def _following(self, name: str, begun: str) -> Iterator[Completion]:
+        command = COMMANDS.get(name.lower())
+        if command is None:
+            return
+        try:
+            offers = list(command.offered(self._chat))
+        except SegueError:
+            return
+        wanted = begun.lower()
+        first = [offer for offer in offers if offer[0].lower().startswith(wanted)]
+        within = [offer for offer in offers if wanted in offer[0].lower() and offer not in first]
+        for text, about in (*first, *within):
+            yield _completion(text, -len(begun), about)
+
+    def _paths(self, begun: str) -> Iterator[Completion]:
+        folder, _, start = begun.rpartition("/")
+        place = self._chat.folder / (Path(f"{folder}/").expanduser() if folder or begun[:1] == "/" else "")
+        try:
+            found = sorted(os.scandir(place), key=lambda entry: (not entry.is_dir(), entry.name))
+        except OSError:
+            return
+        shown = 0
+        for entry in found:
+            hidden = entry.name.startswith(".") and not start.startswith(".")
+            # A name that would drive the terminal is not offered at all.
+            if hidden or not entry.name.lower().startswith(start.lower()) or not entry.name.isprintable():
+                continue
+            yield Completion(f"{entry.name}{'/' if entry.is_dir() else ''}", -len(start))
+            shown += 1
+            if shown == _PATHS:
+                return
+
+
+def _completion(text: str, start: int, about: str) -> Completion:
+    return Completion(text, start, display=harmless_line(text), display_meta=harmless_line(about))

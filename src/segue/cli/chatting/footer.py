@@ -1,0 +1,49 @@
+"""The line below the input: who is asked, how full the conversation is, cache hits, cost."""
+
+from __future__ import annotations
+
+from segue.cli.chatting.clean import harmless_line
+from segue.cli.chatting.figures import money, short
+from segue.cli.chatting.looks import Row, columns, cut
+from segue.cli.chatting.meter import Meter, hits
+
+__all__ = ["footer"]
+
+_BETWEEN = "  ·  "
+_INDENT = "  "
+
+
+def footer(
+    width: int, *, model: str, meter: Meter, context: int | None = None, tool_format: str = "auto", note: str = ""
+) -> Row:
+    """As much of it as there is room for; what matters most is left out last."""
+    parts = [note, _tokens(meter, context), _cached(meter), _cost(meter), _tools(tool_format)]
+    row = _INDENT + cut(harmless_line(model), max(8, width - len(_INDENT)))
+    for part in filter(None, parts):
+        if columns(row) + columns(_BETWEEN) + columns(part) <= width:
+            row += _BETWEEN + part
+    return [("class:footer", row)]
+
+
+def _tokens(meter: Meter, context: int | None) -> str:
+    last = meter.last
+    if last is None:
+        return ""
+    holds = last.input + last.output
+    return f"{short(holds)} of {short(context)}" if context else f"{short(holds)} tokens"
+
+
+def _cached(meter: Meter) -> str:
+    share = hits(meter.total)
+    return f"cache {share} %" if share else ""
+
+
+def _cost(meter: Meter) -> str:
+    cost = meter.cost
+    if cost is None:
+        return ""
+    return money(cost) if meter.complete else f"≥ {money(cost)}"
+
+
+def _tools(tool_format: str) -> str:
+    return f"tools {tool_format}" if tool_format != "auto" else ""

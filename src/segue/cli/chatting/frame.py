@@ -1,0 +1,39 @@
+"""A terminal that is written to once a frame: what is held back goes out in one piece."""
+
+from __future__ import annotations
+
+import os
+from typing import TextIO
+
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
+
+__all__ = ["Frame"]
+
+_SIZE = Size(rows=24, columns=80)
+
+
+class Frame(Vt100_Output):
+    """While `held`, a flush does nothing. The cursor's place is never asked for: the answer could look like typing."""
+
+    def __init__(self, stdout: TextIO, *, coloured: bool) -> None:
+        def size() -> Size:
+            try:
+                columns, rows = os.get_terminal_size(stdout.fileno())
+            except (OSError, ValueError):
+                return _SIZE
+            return Size(rows=rows or _SIZE.rows, columns=columns or _SIZE.columns)
+
+        depth = None if coloured else ColorDepth.DEPTH_1_BIT
+        super().__init__(stdout, size, term=os.environ.get("TERM"), default_color_depth=depth, enable_cpr=False)
+        self.held = False
+
+    def flush(self) -> None:
+        if not self.held:
+            super().flush()
+
+    def release(self) -> None:
+        """Lets everything out."""
+        self.held = False
+        self.flush()

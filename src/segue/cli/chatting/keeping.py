@@ -1,0 +1,184 @@
+"""Commands about the conversation: shorter, one step back, another one, a copy, a file."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from segue.cli.chatting.clean import harmless_line
+from segue.cli.chatting.command import Command, Offer
+from segue.cli.chatting.figures import ago, counted, short
+from segue.cli.chatting.looks import cut, table
+from segue.cli.compress import STRATEGIES
+from segue.errors import InputError
+
+if TYPE_CHECKING:
+    from segue.canonical.blocks import Message
+    from segue.cli.chatting.loop import Chat
+    from segue.store.base import HistoryStore, Summary
+    from segue.store.conversation import StoredConversation
+
+__all__ = ["COMMANDS"]
+
+_LISTED = 15
+_OFFERED = 30
+_MICRO = 1_000_000
+_FORMS = {".html": "html", ".md": "md", ".json": "json"}
+
+
+def _kept(chat: Chat) -> tuple[HistoryStore, StoredConversation]:
+    """The store and the conversation in it."""
+    from segue.store.conversation import StoredConversation
+
+    book = cast("object", chat.session.book)
+    if chat.agent.store is None or not isinstance(book, StoredConversation):
+        raise InputError("this conversation is not kept, so there is no way back")
+    return chat.agent.store, book
+
+
+# ----------------------------------------------------------------------------------------------------- fit, take back
+
+
+async def _compress(chat: Chat, words: str) -> None:
+    strategy, budget = chat.strategy, None
+    for word in words.replace(",", "").split():
+        if word in STRATEGIES:
+            strategy = word
+        elif word.isdecimal():
+            budget = int(word)
+        else:
+            raise InputError(f"{word!r} is neither a strategy ({', '.join(STRATEGIES)}) nor a number of tokens")
+    book = chat.session.book
+    made = book.compress(strategy, budget if budget is not None else max(1, book.chat.tokens // 2))
+    if not made.notes:
+        chat.tell(f"{made.tokens:,} tokens: nothing to leave out")
+        return
+    chat.tell(f"compressed ({strategy}): {made.before:,} → {made.tokens:,} tokens; /undo takes it back")
+    if not made.reached:
+        chat.tell(f"less can't be done: {made.reason}")
+
+
+async def _undo(chat: Chat, words: str) -> None:
+    """Whatever came last: a compression, or an exchange."""
+    store, book = _kept(chat)
+    if _compressed_last(store, book):
+        book.undo()
+        chat.tell(f"the compression is taken back: {counted(len(book.messages), 'message')} again")
+        return
+    place = _last_words(book.messages)
+    if place is None:
+        raise InputError("nothing was said yet; there is nothing to take back")
+    said = cut(harmless_line(_text(book.messages[place])), 50)
+    turn = next((message.turn_key for message in reversed(book.messages[:place]) if message.turn_key), None)
+    if turn is None:
+        chat.tell(f"the first exchange is taken back («{said}»): a new conversation begins")
+        await chat.open(chat.agent.new())
+        return
+    book.rewind(turn)
+    chat.meter.forget()
+    chat.tell(f"the last exchange is taken back («{said}»); files that tools changed stay as they are")
+
+
+def _compressed_last(store: HistoryStore, book: StoredConversation) -> bool:
+    from segue.store.events import Said
+
+    line = book.timeline
+    if not line.compressions:
+        return False
+    return not any(isinstance(record.event, Said) for record in store.events(book.id, line.compressions[-1]))
+
+
+def _last_words(messages: tuple[Message, ...]) -> int | None:
+    return next((place for place in reversed(range(len(messages))) if messages[place].speaker == "human"), None)
+
+
+def _text(message: Message) -> str:
+    from segue.canonical.blocks import Text
+
+    return " ".join(block.text for block in message.blocks if isinstance(block, Text))
+
+
+# --------------------------------------------------------------------------------------------------------- other ones
+
+
+async def _new(chat: Chat, words: str) -> None:
+    await chat.open(chat.agent.new())
+
+
+async def _sessions(chat: Chat, words: str) -> None:
+    store = chat.agent.store
+    if store is None:
+        raise InputError("conversations are not kept here")
+    if words:
+        await chat.open(chat.agent.kept(words))
+        return
+    now = time.time()
+    rows = [
+        (
+            "▸" if row.id == chat.agent.conversation else " ",
+            row.id,
+            ago(now - row.updated / _MICRO),
+            f"{short(row.messages)} messages",
+            _title(row),
+        )
+        for row in store.list(_LISTED)
+    ]
+    styles = ("class:mark", "class:name", "class:dim", "class:dim", "")
+    if chat.width < 90:
+        rows, styles = [(row[0], row[1], row[2], row[4]) for row in rows], (*styles[:3], "")
+    chat.say([[], *table(rows, styles, chat.width), [("class:dim", "  /sessions ID goes on with one")], []])
+
+
+def _title(row: Summary) -> str:
+    return harmless_line(row.title or row.opening or "-")
+
+
+async def _fork(chat: Chat, words: str) -> None:
+    _, book = _kept(chat)
+    await chat.open(book.fork())
+
+
+async def _export(chat: Chat, words: str) -> None:
+    from segue.cli.export import written
+    from segue.cli.streams import replace_file
+
+    store, book = _kept(chat)
+    file = Path(words or f"segue-{book.id[:12]}.md").expanduser()
+    form = _FORMS.get(file.suffix.lower())
+    if form is None:
+        raise InputError(f"{file.name} says no form; its name ends with {', '.join(_FORMS)}")
+    data, _ = written(store, store.get(book.id), form, None)
+    replace_file(str(chat.folder / file), data, private=True)
+    chat.tell(f"written to {file}")
+
+
+def _offer_sessions(chat: Chat) -> list[Offer]:
+    store = chat.agent.store
+    return [(row.id, cut(_title(row), 40)) for row in store.list(_OFFERED)] if store is not None else []
+
+
+def _offer_strategies(chat: Chat) -> list[Offer]:
+    return [(name, "") for name in STRATEGIES if name != "middle-out"]
+
+
+def _offer_files(chat: Chat) -> list[Offer]:
+    name = f"segue-{(chat.agent.conversation or 'chat')[:12]}"
+    return [(f"{name}{suffix}", "") for suffix in _FORMS]
+
+
+COMMANDS = (
+    Command("compress", "make it fit", _compress, "[STRATEGY] [TOKENS]", busy=False, offers=_offer_strategies),
+    Command("undo", "take back the last exchange or compression", _undo, busy=False),
+    Command("new", "another conversation", _new, busy=False),
+    Command(
+        "sessions",
+        "the conversations that were kept; go on with one",
+        _sessions,
+        "[ID]",
+        busy=False,
+        offers=_offer_sessions,
+    ),
+    Command("fork", "go on in a copy", _fork, busy=False),
+    Command("export", "write it to a file (.md, .html, .json)", _export, "[FILE]", offers=_offer_files),
+)

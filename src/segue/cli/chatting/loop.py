@@ -1,0 +1,238 @@
+"""A chat: what is typed becomes exchanges and commands, one exchange at a time, until somebody leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import traceback
+from collections import deque
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from segue.cli.chatting import commands
+from segue.cli.chatting.approvals import meant
+from segue.cli.chatting.clean import harmless, harmless_line
+from segue.cli.chatting.figures import counted
+from segue.cli.chatting.footer import footer
+from segue.cli.chatting.looks import Row, columns, cut, wrapped
+from segue.cli.chatting.meter import Meter
+from segue.cli.chatting.recap import recap
+from segue.errors import SegueError
+from segue.runtime.switching import Situation
+from segue.runtime.tooling import Answer, Question
+
+if TYPE_CHECKING:
+    from segue.cli.agent import Agent
+    from segue.cli.chatting.surface import Surface
+    from segue.runtime.book import Book
+    from segue.runtime.events import Event
+    from segue.runtime.providers import Endpoint
+    from segue.runtime.session import Session
+
+__all__ = ["Chat"]
+
+# A path is no command.
+_COMMAND = re.compile(r"/[\w-]*(\s|$)")
+
+
+class Chat:
+    """What holds a surface and an agent together. `strategy` is how conversations are made shorter."""
+
+    def __init__(self, *, strategy: str = "dense") -> None:
+        self.strategy = strategy
+        self.meter = Meter(self._price)
+        self.surface: Surface
+        self.agent: Agent
+        self._turn: asyncio.Task[None] | None = None
+        self._waiting: deque[str] = deque()
+        self._asking = asyncio.Lock()
+        self._over = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # -------------------------------------------------------------------------------------------------- for commands
+
+    @property
+    def session(self) -> Session:
+        return self.agent.session
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Whom the next request goes to, as far as that can be said beforehand."""
+        return self.session.route.choose(Situation(self.session.book.chat)).endpoint
+
+    @property
+    def busy(self) -> bool:
+        return self._turn is not None
+
+    @property
+    def folder(self) -> Path:
+        return self.agent.toolbox.folder
+
+    @property
+    def servers(self) -> Sequence[tuple[str, str]]:
+        """The MCP servers, and how each is."""
+        servers = self.agent.tools.servers
+        return tuple(servers.states.items()) if servers is not None else ()
+
+    @property
+    def width(self) -> int:
+        return self.surface.width()
+
+    @property
+    def waiting(self) -> Sequence[str]:
+        """What will be sent when the turn is over."""
+        return tuple(self._waiting)
+
+    def say(self, rows: list[Row]) -> None:
+        self.surface.say(rows)
+
+    def tell(self, text: str, style: str = "class:dim") -> None:
+        self.say(wrapped(harmless_line(text), self.width, style, indent="    ", first="  "))
+
+    async def open(self, book: Book) -> None:
+        """Goes on with another conversation."""
+        before = self.session.book
+        await self.agent.take(book)
+        self._drop(before)
+        self.meter.forget()
+        self.greet()
+
+    def _drop(self, book: Book) -> None:
+        """A conversation in which nothing was said is not kept."""
+        store = self.agent.store
+        if store is not None and not book.messages:
+            with suppress(SegueError):
+                store.delete(book.id)
+
+    def begin(self) -> None:
+        """The first lines."""
+        from importlib.metadata import version
+
+        agent = self.agent
+        head: Row = [("class:bold", f"segue {version('segue')}"), ("class:name", f"  {harmless_line(agent.model)}")]
+        why = f"  {harmless_line(agent.why)}" if agent.why else ""
+        fits = columns(head) + columns(why) <= self.width
+        self.say([[*head, ("class:dim", why)] if fits else head])
+        if agent.emulated:
+            self.tell("nobody real is asked: an emulated model answers, with the tools of this folder", "class:warn")
+        self.greet()
+
+    def footer(self, width: int) -> Row:
+        endpoint = self.endpoint
+        return footer(
+            width,
+            model=endpoint.name,
+            meter=self.meter,
+            context=endpoint.context,
+            tool_format=endpoint.tool_format,
+            note="emulated" if self.agent.emulated else "",
+        )
+
+    def greet(self) -> None:
+        """Which conversation it is, and how it ended."""
+        book = self.session.book
+        kept = f"conversation {self.agent.conversation}" if self.agent.conversation else "not kept"
+        said = f", {counted(len(book.messages), 'message')}" if book.messages else ""
+        self.tell(f"{kept}{said}")
+        self.say(recap(book.messages, self.width))
+
+    def left(self) -> None:
+        self._over.set()
+        self.surface.stop()
+
+    # -------------------------------------------------------------------------------------------------- for the agent
+
+    def hear(self, event: Event) -> None:
+        self.meter.hear(event)
+        self.surface.hear(event)
+
+    async def approve(self, question: Question) -> Answer:
+        """Asks whoever sits there, one question at a time. A no with words is told to the model as the next message."""
+        async with self._asking:
+            answer, words = meant(await self.surface.ask(question))
+        title = cut(harmless_line(question.title or question.tool), 60)
+        match answer:
+            case "once":
+                self.tell(f"yes: {title}")
+                return "once"
+            case "always":
+                self.tell(f"yes, from now on: {title}")
+                return "always"
+            case _:
+                self.tell(f"no: {words or title}", "class:warn")
+                if words:
+                    self._waiting.append(words)
+                return "no"
+
+    # ------------------------------------------------------------------------------------------------ for the surface
+
+    def entered(self, text: str) -> None:
+        if _COMMAND.match(text):
+            self._spawn(commands.run(self, text))
+        elif self.busy:
+            self._waiting.append(text)
+            self.surface.redraw()
+        else:
+            self._begin(text)
+
+    def interrupted(self) -> bool:
+        if not self.busy:
+            return False
+        self.session.cancel()
+        if self._waiting:
+            self.surface.refill("\n".join(self._waiting))
+            self._waiting.clear()
+        return True
+
+    # ----------------------------------------------------------------------------------------------------------- turns
+
+    async def idle(self) -> None:
+        """Until nothing is under way."""
+        while self._turn is not None or self._tasks:
+            await asyncio.wait([*([self._turn] if self._turn is not None else []), *self._tasks])
+
+    async def end(self) -> None:
+        """Ends what is under way."""
+        self._over.set()
+        if self._turn is not None:
+            self.session.cancel()
+        await self.idle()
+        await self.session.close()
+        self._drop(self.session.book)
+
+    def _begin(self, text: str) -> None:
+        self._turn = asyncio.create_task(self._exchange(text))
+
+    async def _exchange(self, text: str) -> None:
+        try:
+            await self._guarded(self.agent.ask(text))
+        finally:
+            self._turn = None
+            if self._waiting and not self._over.is_set():
+                self._begin(self._waiting.popleft())
+            self.surface.redraw()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task: asyncio.Task[None] = asyncio.create_task(self._guarded(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _guarded(self, work: Coroutine[Any, Any, object]) -> None:
+        """What goes wrong is told, and the chat goes on."""
+        try:
+            await work
+        except click.ClickException as error:
+            self.tell(f"✗ {error.format_message()}", "class:bad")
+        except Exception as error:  # noqa: BLE001  a user never sees a traceback
+            told = f"{type(error).__name__}: {error}"
+            self.tell(f"✗ this is a bug in segue, please report it: {told}", "class:bad")
+            if os.environ.get("SEGUE_DEBUG"):
+                self.say(wrapped(harmless(traceback.format_exc()), self.width, "class:dim", indent="    "))
+
+    def _price(self, provider: str, model: str, usage: Any) -> float | None:
+        return self.agent.price(provider, model, usage)

@@ -1,0 +1,72 @@
+"""What a session has used: tokens, cache hits and money, by model. It hears events, those of subagents too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import msgspec
+
+from segue.canonical.request import Usage
+from segue.runtime.events import Event, Replied
+
+__all__ = ["Meter", "Price"]
+
+Price: TypeAlias = Callable[[str, str, Usage], float | None]
+"""Provider, model and usage to dollars; None where no price is known."""
+
+
+class Meter:
+    """Adds up. `last` is what the newest request of the session itself read and wrote: what it holds by now."""
+
+    def __init__(self, price: Price = lambda provider, model, usage: None) -> None:
+        self._price = price
+        self.used: dict[tuple[str, str], Usage] = {}
+        self.requests: dict[tuple[str, str], int] = {}
+        self.costs: dict[tuple[str, str], float | None] = {}
+        self.last: Usage | None = None
+
+    def hear(self, event: Event) -> None:
+        if not isinstance(event, Replied):
+            return
+        name = event.provider, event.model
+        self.requests[name] = self.requests.get(name, 0) + 1
+        if event.usage is None:
+            return
+        if event.task is None:
+            self.last = event.usage
+        self.used[name] = _sum(self.used.get(name, Usage()), event.usage)
+        cost, before = self._price(*name, event.usage), self.costs.get(name, 0.0)
+        self.costs[name] = None if cost is None or before is None else before + cost
+
+    @property
+    def total(self) -> Usage:
+        total = Usage()
+        for usage in self.used.values():
+            total = _sum(total, usage)
+        return total
+
+    @property
+    def cost(self) -> float | None:
+        """What all of it cost as far as prices are known; None where none is."""
+        known = [cost for cost in self.costs.values() if cost is not None]
+        return sum(known) if known else None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the cost is that of everything."""
+        return None not in self.costs.values()
+
+    def forget(self) -> None:
+        """Another conversation: what was spent stays, what it holds is not known yet."""
+        self.last = None
+
+
+def hits(usage: Usage) -> int | None:
+    """How much of what was read came out of the cache, of a hundred."""
+    return round(100 * usage.cache_read / usage.input) if usage.input else None
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    before, more = msgspec.structs.asdict(one), msgspec.structs.asdict(other)
+    return Usage(**{name: before[name] + more[name] for name in before})

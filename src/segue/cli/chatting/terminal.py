@@ -1,0 +1,292 @@
+"""The chat on a terminal: what was said scrolls away above, what moves and the input line stay below.
+
+What is new is put above the part that moves, and that part drawn again, in one write: nothing flickers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import termios
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import chain
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import Completer
+from prompt_toolkit.filters import Condition, has_completions
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.history import History
+from prompt_toolkit.input import create_input
+from prompt_toolkit.layout import (
+    BufferControl,
+    ConditionalContainer,
+    Dimension,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    VerticalAlign,
+    Window,
+)
+from prompt_toolkit.layout.menus import CompletionsMenu
+from prompt_toolkit.layout.processors import AfterInput, ConditionalProcessor
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.renderer import print_formatted_text
+from prompt_toolkit.styles import Style
+
+from segue.cli.chatting.approvals import choices, question_rows
+from segue.cli.chatting.clean import harmless_line
+from segue.cli.chatting.frame import Frame
+from segue.cli.chatting.keys import bindings
+from segue.cli.chatting.looks import STYLES, Row, cut
+from segue.cli.chatting.surface import Hands
+from segue.cli.chatting.view import View
+from segue.runtime.events import Began, Event
+from segue.runtime.tooling import Question
+
+__all__ = ["Terminal"]
+
+_WIDEST = 110
+_FRAME = 0.03
+_TICK = 0.5
+_MENU = 6
+_INPUT = 10
+_PROMPT = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} "
+
+
+class Terminal:
+    """The surface of a chat where somebody sits before it. `waiting` are the messages that will be sent."""
+
+    def __init__(
+        self,
+        *,
+        completer: Completer,
+        history: History,
+        footer: Callable[[int], Row],
+        waiting: Callable[[], Sequence[str]],
+        coloured: bool = True,
+    ) -> None:
+        self._footer = footer
+        self._waiting = waiting
+        self._new: list[Row] = []
+        self._question: Question | None = None
+        self._answer: asyncio.Future[str] | None = None
+        self._seen = False
+        """Whether the question was on the screen. What was typed before that is no answer to it."""
+        self._height = 0
+        self._over = False
+        self.hint = ""
+        self._input = create_input()
+        self._output = Frame(sys.stdout, coloured=coloured)
+        self._style = Style.from_dict(STYLES)
+        self.view = View(self._push, width=self.width)
+        self.draft = Buffer(
+            completer=completer, complete_while_typing=True, history=history, multiline=True, name="draft"
+        )
+        self.reply = Buffer(multiline=False, name="reply")
+        self._asking = Condition(lambda: self._question is not None)
+        self._draft_window = self._made_draft()
+        self._reply_window = Window(BufferControl(self.reply), height=1, get_line_prefix=self._ask_prefix)
+        self._depth = None if coloured else ColorDepth.DEPTH_1_BIT
+        self._layout = Layout(self._made_layout(), focused_element=self._draft_window)
+        self._app: Application[None] | None = None
+
+    # ------------------------------------------------------------------------------------------------------- surface
+
+    @property
+    def full(self) -> bool:
+        return self.view.full
+
+    @full.setter
+    def full(self, value: bool) -> None:
+        self.view.full = value
+
+    def width(self) -> int:
+        return max(20, min(self._output.get_size().columns, _WIDEST))
+
+    def say(self, rows: list[Row]) -> None:
+        self.view.say(rows)
+
+    def hear(self, event: Event) -> None:
+        if isinstance(event, Began):
+            self.hint = ""
+        self.view.hear(event)
+        self.redraw()
+
+    def thought(self) -> str:
+        return self.view.thought
+
+    def refill(self, text: str) -> None:
+        self.draft.text = "\n".join(filter(None, [text, self.draft.text]))
+        self.draft.cursor_position = len(self.draft.text)
+
+    def redraw(self) -> None:
+        if self._app is not None:
+            self._app.invalidate()
+
+    async def ask(self, question: Question) -> str:
+        self.view.say(question_rows(question, self.width()))
+        self._answer = asyncio.get_running_loop().create_future()
+        self._question, self._seen = question, False
+        self.reply.reset()
+        self._layout.focus(self._reply_window)
+        self.redraw()
+        try:
+            return await self._answer
+        finally:
+            self._question = self._answer = None
+            self.reply.reset()
+            self._layout.focus(self._draft_window)
+            self.redraw()
+
+    async def run(self, hands: Hands) -> None:
+        self._app = Application(
+            layout=self._layout,
+            key_bindings=bindings(self, hands),
+            style=self._style,
+            output=self._output,
+            input=self._input,
+            color_depth=self._depth,
+            erase_when_done=True,
+            min_redraw_interval=_FRAME,
+            before_render=lambda _: self._before_render(),
+            after_render=lambda _: self._after_render(),
+        )
+        self._app.ttimeoutlen = 0.05
+        ticking = asyncio.create_task(self._tick())
+        try:
+            with suppress(EOFError):  # the terminal went away
+                await self._app.run_async()
+        finally:
+            ticking.cancel()
+            self._app, self._over = None, True
+            self._output.held = False
+            self._print_new()
+
+    def stop(self) -> None:
+        if self._app is not None and self._app.is_running and not self._app.is_done:
+            self._app.exit()
+
+    # ------------------------------------------------------------------------------------------------------ for keys
+
+    @property
+    def asks(self) -> bool:
+        return self._question is not None
+
+    def answered(self) -> None:
+        """Enter below a question."""
+        if self._answer is not None and self._seen and not self._answer.done() and self.reply.text.strip():
+            self._answer.set_result(self.reply.text)
+
+    def fold(self) -> None:
+        """Shows the last thought, or folds it."""
+        self.view.unfolded = not self.view.unfolded
+        if not self.view.thought:
+            self.hint = "nothing was thought yet"
+
+    # -------------------------------------------------------------------------------------------------------- frames
+
+    def _push(self, rows: list[Row]) -> None:
+        self._new += rows
+        if self._over:
+            self._print_new()
+        self.redraw()
+
+    def _before_render(self) -> None:
+        """What is new goes above. The part that moves begins anew below it, also where it has become smaller."""
+        app = self._app
+        if app is None:
+            return
+        if self._question is not None and not self._seen:
+            self._forget_typed(app)
+        size = self._output.get_size()
+        height = self._layout.container.preferred_height(size.columns, size.rows).preferred
+        if self._new or height < self._height:
+            self._output.held = True
+            app.renderer.erase()
+            self._print_new()
+        self._height = height
+
+    def _after_render(self) -> None:
+        self._output.release()
+        self._seen = self._question is not None
+
+    def _forget_typed(self, app: Application[None]) -> None:
+        """Whatever was typed before the question could be read."""
+        with suppress(termios.error, OSError, ValueError):
+            termios.tcflush(self._input.fileno(), termios.TCIFLUSH)
+        self._input.flush_keys()
+        app.key_processor.empty_queue()
+        self.reply.reset()
+
+    def _print_new(self) -> None:
+        rows, self._new = self._new, []
+        if rows:
+            pieces: StyleAndTextTuples = [*chain.from_iterable([*row, ("", "\n")] for row in rows)]
+            print_formatted_text(self._output, pieces, self._style, color_depth=self._depth)
+
+    async def _tick(self) -> None:
+        """Seconds go by."""
+        while True:
+            await asyncio.sleep(_TICK)
+            if self.view.moves:
+                self.redraw()
+
+    # -------------------------------------------------------------------------------------------------------- layout
+
+    def _made_layout(self) -> HSplit:
+        live = Window(
+            FormattedTextControl(self._live), wrap_lines=True, dont_extend_height=True, always_hide_cursor=True
+        )
+        return HSplit(
+            [
+                ConditionalContainer(live, Condition(lambda: bool(self._live_rows()))),
+                Window(height=1),
+                Window(char="─", height=1, style="class:rule"),
+                ConditionalContainer(self._draft_window, ~self._asking),
+                ConditionalContainer(self._reply_window, self._asking),
+                ConditionalContainer(CompletionsMenu(max_height=_MENU), has_completions & ~self._asking),
+                Window(FormattedTextControl(self._below), height=1, always_hide_cursor=True),
+            ],
+            align=VerticalAlign.TOP,
+        )
+
+    def _made_draft(self) -> Window:
+        empty = Condition(lambda: not self.draft.text and not self.view.moves)
+        words = AfterInput("ask anything, or / for commands", style="class:dim")
+        control = BufferControl(self.draft, input_processors=[ConditionalProcessor(words, empty)])
+        return Window(
+            control,
+            wrap_lines=True,
+            height=Dimension(min=1, max=_INPUT),
+            dont_extend_height=True,
+            get_line_prefix=_draft_prefix,
+        )
+
+    def _live_rows(self) -> list[Row]:
+        size = self._output.get_size()
+        queued: list[Row] = [[("class:dim", f"  + {_brief(text)}")] for text in self._waiting()]
+        rows = [*self.view.live(max(3, size.rows - 9 - len(queued))), *queued]
+        return [[], *rows] if rows and self.view.parted else rows
+
+    def _live(self) -> StyleAndTextTuples:
+        pieces: StyleAndTextTuples = [*chain.from_iterable([*row, ("", "\n")] for row in self._live_rows())]
+        return pieces[:-1]
+
+    def _below(self) -> StyleAndTextTuples:
+        columns = self._output.get_size().columns
+        if self._question is not None:
+            return [*choices(columns)]
+        return [("class:warn", f"  {self.hint}")] if self.hint else [*self._footer(columns)]
+
+    def _ask_prefix(self, line: int, wrap: int) -> StyleAndTextTuples:
+        return [("class:ask", "? ")]
+
+
+def _draft_prefix(line: int, wrap: int) -> StyleAndTextTuples:
+    return [("class:mark", _PROMPT if not line and not wrap else "  ")]
+
+
+def _brief(text: str) -> str:
+    return cut(harmless_line(text), 60)

@@ -1,0 +1,142 @@
+"""Somebody before a terminal: types, and looks at the screen until something is on it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import termios
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pyte
+
+from tests.cli.process import SEGUE
+
+ENTER, ALT_ENTER, TAB = "\r", "\x1b\r", "\t"
+CTRL_C, CTRL_D, CTRL_T = "\x03", "\x04", "\x14"
+PROMPT = "ask anything"
+_PATIENCE = 60.0
+
+
+class Seat:
+    """`segue` in a pty of its own. `raw` is every byte that it wrote."""
+
+    def __init__(
+        self, *arguments: str, environment: Mapping[str, str], folder: Path, columns: int = 100, rows: int = 40
+    ) -> None:
+        self.raw = bytearray()
+        self._screen = pyte.HistoryScreen(columns, rows, history=5_000, ratio=0.01)
+        self._stream = pyte.ByteStream(self._screen)
+        self._changed = threading.Condition()
+        self._terminal, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self._process = subprocess.Popen(
+            [*SEGUE, *arguments],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={"TERM": "xterm-256color", **environment, **_found_from_anywhere()},
+            cwd=folder,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        os.close(self._terminal)
+
+    def _read(self) -> None:
+        while True:
+            try:
+                data = os.read(self._terminal, 65_536)
+            except OSError:
+                data = b""
+            with self._changed:
+                self.raw += data
+                self._stream.feed(data)
+                self._changed.notify_all()
+            if not data:
+                return
+
+    # ------------------------------------------------------------------------------------------------------ doing
+
+    def type(self, text: str) -> None:
+        os.write(self._terminal, text.encode())
+
+    def enter(self, text: str) -> None:
+        """A whole line. Enter comes when the text is there, as from a person; a menu is not chosen from."""
+        self.type(text)
+        self.see(text.splitlines()[-1][-20:])
+        self.type(ENTER)
+
+    def left(self) -> int:
+        """The exit code, when it has ended."""
+        code = self._process.wait(_PATIENCE)
+        self._reader.join(_PATIENCE)
+        return code
+
+    # ---------------------------------------------------------------------------------------------------- looking
+
+    @property
+    def lines(self) -> list[str]:
+        """The screen."""
+        with self._changed:
+            return [line.rstrip() for line in self._screen.display]
+
+    @property
+    def text(self) -> str:
+        """Everything, also what has scrolled away."""
+        with self._changed:
+            above = ["".join(line[x].data for x in range(self._screen.columns)) for line in self._screen.history.top]
+            return "\n".join(line.rstrip() for line in [*above, *self._screen.display])
+
+    def see(self, *words: str, count: int = 1) -> None:
+        """Waits until all of these words are there, each so many times."""
+        self._until(lambda: all(self._count(word) >= count for word in words), f"never saw {words}")
+
+    def miss(self, word: str) -> None:
+        """Waits until a word has left the screen."""
+        self._until(lambda: word not in "\n".join(self.lines), f"still sees {word!r}")
+
+    def wait_for(self, what: Any, why: str = "it never came") -> None:
+        self._until(what, why)
+
+    def _count(self, word: str) -> int:
+        return self.text.count(word)
+
+    def _until(self, what: Any, why: str) -> None:
+        end = time.monotonic() + _PATIENCE
+        while not what():
+            with self._changed:
+                left = end - time.monotonic()
+                ended = self._process.poll() is not None and not self._reader.is_alive()
+                if left <= 0 or (ended and not what()):
+                    raise AssertionError(f"{why}; the screen is\n{self.text.rstrip()}")
+                self._changed.wait(min(left, 0.2))
+
+
+def _found_from_anywhere() -> dict[str, str]:
+    """The tester's own PYTHONPATH, from another folder."""
+    given = os.environ.get("PYTHONPATH")
+    return (
+        {"PYTHONPATH": os.pathsep.join(str(Path(place).resolve()) for place in given.split(os.pathsep))}
+        if given
+        else {}
+    )

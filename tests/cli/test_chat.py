@@ -1,0 +1,465 @@
+"""`segue chat` in a real terminal, over strict providers on loopback: what somebody sees, types and gets."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+import sys
+from collections.abc import Generator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+import segue.emulator
+from segue.cli.chatting.commands import COMMANDS
+from segue.emulator import Emulator
+from segue.store.sqlite import SqliteStore
+from segue.wire.formats import TOOL_FORMATS
+from tests.cli.process import environment
+from tests.cli.seat import ALT_ENTER, CTRL_C, CTRL_D, CTRL_T, ENTER, PROMPT, Seat
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a pty")
+CLAUDE, KIMI = "anthropic/claude-sonnet-4-5", "kimi/kimi-k2-0905-preview"
+
+
+class Room:
+    """A folder, a store and providers."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self.work = folder / "work"
+        self.home = folder / "home"
+        self.work.mkdir()
+        self.home.mkdir()
+        self._stack = stack
+        self.variables: dict[str, str] = {
+            "HOME": str(self.home),
+            "XDG_STATE_HOME": str(self.home / "state"),
+            "XDG_CONFIG_HOME": str(self.home / "config"),
+            "SEGUE_STORE": str(folder / "chats.db"),
+        }
+
+    def provider(self, api: str, script: str) -> Emulator:
+        made = self._stack.enter_context(segue.emulator.start(api, script=script))
+        name = {"anthropic": "ANTHROPIC", "kimi": "MOONSHOT"}[api]
+        self.variables |= {f"{name}_API_KEY": "any", f"{name}_BASE_URL": made.base_url}
+        return made
+
+    def chat(self, *arguments: str, columns: int = 100, bare: bool = False, **variables: str) -> Seat:
+        seat = Seat(
+            *([] if bare else ["chat", *arguments]),
+            environment=environment(**{**self.variables, **variables}),
+            folder=self.work,
+            columns=columns,
+        )
+        return self._stack.enter_context(seat)
+
+    def store(self) -> SqliteStore:
+        return SqliteStore(Path(self.variables["SEGUE_STORE"]))
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Generator[Room]:
+    with ExitStack() as stack:
+        yield Room(tmp_path, stack)
+
+
+def accepted(*providers: Emulator) -> bool:
+    return all(request.accepted for provider in providers for request in provider.requests)
+
+
+def spoken(requests: Emulator, number: int = -1) -> str:
+    return json.dumps(requests.requests[number].body)
+
+
+# --------------------------------------------------------------------------------------------------- words and thoughts
+
+
+def test_words_stream_and_ctrl_c_ends_the_turn(room: Room):
+    claude = room.provider("anthropic", "say  Some words.\nwait 3600\nsay more\n---\nsay Again here.")
+    seat = room.chat("-m", CLAUDE)
+    seat.see(PROMPT, CLAUDE)
+    seat.enter("hello there")
+    seat.see("Some words.")
+    seat.type(CTRL_C)
+    seat.see("cancelled", "Ctrl-C again leaves")
+    seat.enter("go on")
+    seat.see("Again here.")
+    assert "more" not in seat.text
+    assert accepted(claude)
+    assert "Some words" not in spoken(claude)
+
+
+def test_thoughts_are_folded_until_ctrl_t(room: Room):
+    room.provider("kimi", "think I weigh the odds.\nsay Done.")
+    seat = room.chat("-m", "kimi/kimi-k2-thinking")
+    seat.see(PROMPT)
+    seat.enter("think")
+    seat.see("Done.", "thought", "Ctrl-T shows it")
+    seat.miss("I weigh the odds.")
+    seat.type(CTRL_T)
+    seat.see("I weigh the odds.", "Ctrl-T folds it")
+    seat.type(CTRL_T)
+    seat.miss("I weigh the odds.")
+
+
+def test_several_lines_are_one_message(room: Room):
+    claude = room.provider("anthropic", "say Both read.")
+    seat = room.chat("-m", CLAUDE)
+    seat.see(PROMPT)
+    seat.type("first")
+    seat.type(ALT_ENTER)
+    seat.type("second")
+    seat.see("second")
+    seat.type("\x1b[200~\nthird\ny\n\x1b[201~")
+    seat.see("third")
+    seat.type(ENTER)
+    seat.see("Both read.")
+    assert "first\\nsecond\\nthird\\ny" in spoken(claude)
+
+
+def test_what_is_typed_meanwhile_is_sent_afterwards(room: Room):
+    claude = room.provider(
+        "anthropic",
+        f"call shell {json.dumps({'command': 'while [ ! -e go ]; do sleep 0.05; done'})}\n---\nsay One.\n---\nsay Two.",
+    )
+    seat = room.chat("-m", CLAUDE, "--allow", "shell")
+    seat.see(PROMPT)
+    seat.enter("first thing")
+    seat.see("⟳ shell")
+    seat.enter("second thing")
+    seat.see("+ second thing")
+    (room.work / "go").touch()
+    seat.see("One.", "Two.")
+    assert [request.status for request in claude.requests] == [200, 200, 200]
+
+
+# ------------------------------------------------------------------------------------------------------------ approvals
+
+
+WRITE = 'call write_file {"path": "out.txt", "content": "one\\ntwo\\n"}\n---\nsay So be it.'
+
+
+def test_a_yes_lets_a_call_run_and_shows_what_it_does(room: Room):
+    room.provider("anthropic", WRITE)
+    seat = room.chat("-m", CLAUDE)
+    seat.see(PROMPT)
+    seat.enter("write it")
+    seat.see("+one", "+two", "y yes")
+    assert not (room.work / "out.txt").exists()
+    seat.enter("y")
+    seat.see("So be it.", "✓ write_file")
+    assert (room.work / "out.txt").read_text() == "one\ntwo\n"
+
+
+def test_a_no_with_words_reaches_the_model(room: Room):
+    claude = room.provider("anthropic", f"{WRITE}\n---\nsay Understood.")
+    seat = room.chat("-m", CLAUDE)
+    seat.see(PROMPT)
+    seat.enter("write it")
+    seat.see("y yes")
+    seat.enter("no, into notes.txt")
+    seat.see("So be it.", "✗ write_file", "denied", "Understood.")
+    assert [request.status for request in claude.requests] == [200, 200, 200]
+    assert "into notes.txt" in spoken(claude)
+    assert not (room.work / "out.txt").exists()
+    assert accepted(claude)
+
+
+def test_what_was_typed_before_the_question_is_no_answer(room: Room):
+    script = f"call shell {json.dumps({'command': 'while [ ! -e go ]; do sleep 0.05; done'})}\n---\n{WRITE}"
+    room.provider("anthropic", script)
+    seat = room.chat("-m", CLAUDE, "--allow", "shell")
+    seat.see(PROMPT)
+    seat.enter("write it")
+    seat.see("⟳ shell")
+    seat.type("yes")
+    seat.wait_for(lambda: any(line.startswith("❯ yes") for line in seat.lines))
+    (room.work / "go").touch()
+    seat.see("y yes")
+    seat.type(ENTER)
+    seat.type(" \x7f")
+    seat.enter("never")
+    seat.see("✗ write_file", "So be it.")
+    assert not (room.work / "out.txt").exists()
+
+
+def test_ctrl_c_at_a_question_ends_the_turn(room: Room):
+    claude = room.provider("anthropic", f"{WRITE}\n---\nsay Fine.")
+    seat = room.chat("-m", CLAUDE)
+    seat.see(PROMPT)
+    seat.enter("write it")
+    seat.see("y yes")
+    seat.type(CTRL_C)
+    seat.see("cancelled")
+    seat.miss("y yes")
+    seat.enter("go on")
+    seat.see("So be it.")
+    assert not (room.work / "out.txt").exists()
+    assert accepted(claude)
+
+
+def test_ctrl_c_ends_running_tools(room: Room):
+    script = 'call shell {"command": "sleep 3600"}\ncall shell {"command": "sleep 3601"}\n---\nsay Still here.'
+    claude = room.provider("anthropic", script)
+    seat = room.chat("-m", CLAUDE, "--allow", "shell")
+    seat.see(PROMPT)
+    seat.enter("sleep")
+    seat.see("⟳ shell", count=2)
+    seat.type(CTRL_C)
+    seat.see("– shell", count=2)
+    seat.see("cancelled")
+    seat.enter("awake?")
+    seat.see("Still here.")
+    assert accepted(claude)
+
+
+def test_a_subagents_calls_stand_below_its_own(room: Room):
+    script = (
+        'call task {"description": "count files", "prompt": "Count them."}\n---\n'
+        'call list_dir {"path": "."}\n---\nsay None.\n---\nsay There are no files.'
+    )
+    claude = room.provider("anthropic", script)
+    seat = room.chat("-m", CLAUDE)
+    seat.see(PROMPT)
+    seat.enter("count")
+    seat.see("There are no files.")
+    assert re.search(r"^  ✓ task  count files .*\n    ✓ list_dir ", seat.text, re.MULTILINE)
+    assert accepted(claude)
+
+
+# ---------------------------------------------------------------------------------------------------------- the models
+
+
+def test_another_model_in_the_middle_of_a_task(room: Room):
+    wait = json.dumps({"command": "while [ ! -e go ]; do sleep 0.05; done; echo 8080"})
+    claude = room.provider("anthropic", f"say I look.\ncall shell {wait}")
+    kimi = room.provider("kimi", "say It is {shell}, says Kimi.")
+    seat = room.chat("-m", CLAUDE, "--allow", "shell")
+    seat.see(PROMPT)
+    seat.enter("which port?")
+    seat.see("⟳ shell")
+    seat.type(f"/model {KIMI}")
+    seat.see(KIMI)
+    seat.type(ENTER)
+    seat.see("from the next request on", "the reply in flight and its tools stay")
+    assert not kimi.requests
+    (room.work / "go").touch()
+    seat.see("says Kimi.")
+    assert (len(claude.requests), len(kimi.requests)) == (1, 1)
+    assert accepted(claude, kimi)
+    assert "8080" in spoken(kimi)
+
+
+def test_toolformat_lists_all_and_says_auto_or_manual(room: Room):
+    claude = room.provider("anthropic", "say In words.")
+    seat = room.chat("-m", CLAUDE)
+    seat.see(PROMPT)
+    seat.enter("/toolformat")
+    seat.see("(auto)", *TOOL_FORMATS)
+    seat.enter("/toolformat hermes")
+    seat.see("from the next request on")
+    seat.enter("/toolformat")
+    seat.see("hermes (manual)", "tools hermes")
+    seat.enter("hello")
+    seat.see("In words.")
+    assert "tools" not in (claude.requests[-1].body or {})
+    seat.enter("/toolformat openai")
+    seat.see("anthropic does not take 'openai'")
+    seat.enter("/toolformat auto")
+    seat.see("auto: anthropic")
+
+
+# -------------------------------------------------------------------------------------------------- the conversation
+
+
+def test_undo_takes_back_a_compression_then_an_exchange(room: Room):
+    notes = "".join(f"line {number} of the notes\n" for number in range(400))
+    (room.work / "notes.txt").write_text(notes)
+    script = 'call read_file {"path": "notes.txt"}\n---\nsay First answer.\n---\nsay Second answer.\n---\nsay Third.'
+    claude = room.provider("anthropic", script)
+    seat = room.chat("-m", CLAUDE)
+    seat.see(PROMPT)
+    seat.enter("read it")
+    seat.see("First answer.")
+    seat.enter("and now?")
+    seat.see("Second answer.")
+    seat.enter("/compress truncate-results 500")
+    seat.see("compressed (truncate-results)")
+    seat.enter("/undo")
+    seat.see("the compression is taken back")
+    seat.enter("/undo")
+    seat.see("the last exchange is taken back", "«and now?»")
+    seat.enter("once more")
+    seat.see("Third.")
+    assert "and now?" not in spoken(claude)
+    assert "line 200 of the notes" in spoken(claude)
+    assert accepted(claude)
+
+
+def test_a_conversation_goes_on_where_it_was_left(room: Room):
+    claude = room.provider("anthropic", 'call list_dir {"path": "."}\n---\nsay Eighteen.\n---\nsay As I said: 18.')
+    seat = room.chat("-m", CLAUDE)
+    seat.see(PROMPT)
+    seat.enter("how many?")
+    seat.see("Eighteen.")
+    seat.type(CTRL_D)
+    assert seat.left() == 0
+    seat.see("goes on")
+    again = room.chat("-c", "-m", CLAUDE)
+    again.see("how many?", "✓ list_dir", "Eighteen.", PROMPT)
+    again.enter("sure?")
+    again.see("As I said: 18.")
+    assert "Eighteen." in spoken(claude)
+    assert accepted(claude)
+    with room.store() as store:
+        assert len(store.list()) == 1
+
+
+def test_a_conversation_without_a_word_is_not_kept(room: Room):
+    seat = room.chat(bare=True)
+    seat.see(PROMPT, "emulated")
+    seat.type(CTRL_D)
+    assert seat.left() == 0
+    with room.store() as store:
+        assert not store.list()
+
+
+# --------------------------------------------------------------------------------------------------- leaving and help
+
+
+def test_ctrl_c_twice_leaves(room: Room):
+    seat = room.chat()
+    seat.see(PROMPT)
+    seat.type("half a sentence")
+    seat.see("half a sentence")
+    seat.type(CTRL_C)
+    seat.miss("half a sentence")
+    seat.see("Ctrl-C again leaves")
+    seat.type("x")
+    seat.miss("Ctrl-C again leaves")
+    seat.type(CTRL_C)
+    seat.see("Ctrl-C again leaves")
+    seat.type(CTRL_C)
+    assert seat.left() == 0
+
+
+def test_help_is_the_table_and_slips_are_told(room: Room):
+    seat = room.chat()
+    seat.see(PROMPT)
+    seat.enter("/help")
+    seat.see(*(f"/{name}" for name in COMMANDS), "Ctrl-T", "Alt-Enter")
+    seat.enter("/modle")
+    seat.see("did you mean /model")
+    seat.enter("/quit")
+    assert seat.left() == 0
+
+
+def test_tab_completes_commands_models_and_paths(room: Room):
+    (room.work / "readme.md").touch()
+    room.provider("kimi", "say Hi.")
+    seat = room.chat("-m", KIMI)
+    seat.see(PROMPT)
+    seat.type("/toolf")
+    seat.see("how tools are written")
+    seat.type("\t")
+    seat.wait_for(lambda: any(line.startswith("❯ /toolformat") for line in seat.lines))
+    seat.type(" mistr")
+    seat.see("mistral-text")
+    seat.type(CTRL_C)
+    seat.type("look at @read")
+    seat.see("readme.md")
+    seat.type("\t")
+    seat.wait_for(lambda: any("look at @readme.md" in line for line in seat.lines))
+
+
+# ---------------------------------------------------------------------------------------------- widths, colours, pipes
+
+
+@pytest.mark.parametrize("columns", [40, 200])
+def test_any_width(room: Room, columns: int):
+    script = f"say {'Some words that are wrapped. ' * 12}\ncall read_file {{}}\n{WRITE}"
+    room.provider("anthropic", script)
+    seat = room.chat("-m", CLAUDE, columns=columns)
+    seat.see(PROMPT[:10])
+    seat.enter("go")
+    seat.see("write_file", "yes")
+    assert all(len(line) <= columns for line in seat.lines)
+    assert not re.search(r"word$|wra$|tha$", seat.text, re.MULTILINE)
+    seat.enter("n")
+    seat.see("So be it.")
+
+
+def test_no_color_means_none(room: Room):
+    room.provider("anthropic", "say **Bold** and `code`.")
+    seat = room.chat("-m", CLAUDE, NO_COLOR="1")
+    seat.see(PROMPT)
+    seat.enter("go")
+    seat.see("Bold and code.")
+    colours = re.findall(rb"\x1b\[([0-9;]*)m", bytes(seat.raw))
+    numbers = {number for colour in colours for number in colour.split(b";")}
+    assert not {number for number in numbers if number and 30 <= int(number) <= 107}
+
+
+def test_a_dumb_terminal_gets_lines(room: Room):
+    room.provider("anthropic", f"say **As it is**.\n---\n{WRITE}")
+    seat = room.chat("-m", CLAUDE, TERM="dumb")
+    seat.see("\n>")
+    seat.type("go\n")
+    seat.see("**As it is**.")
+    seat.type("write\n")
+    seat.see("+one", "y(es)")
+    seat.type("y\n")
+    seat.see("So be it.")
+    seat.type("/quit\n")
+    assert seat.left() == 0
+    assert b"\x1b" not in seat.raw
+    assert (room.work / "out.txt").exists()
+
+
+# ------------------------------------------------------------------------------------------------------------- safety
+
+
+EVIL = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\x1b[1;1Hfake\x9b2J\u202eoverride\x1b]8;;http://evil\x07link"
+
+
+def test_nothing_that_is_said_drives_the_terminal(room: Room):
+    (room.work / "evil.txt").write_text(EVIL)
+    command = json.dumps({"command": "cat evil.txt >&2; cat evil.txt; exit 3"})
+    path = json.dumps({"path": EVIL.replace("/", ""), "content": EVIL})
+    room.provider("anthropic", f"say Look: {EVIL}\ncall shell {command}\ncall write_file {path}\n---\nsay {{shell}}")
+    seat = room.chat("-m", CLAUDE, "--allow", "shell")
+    seat.see(PROMPT)
+    seat.enter("/debug")
+    seat.see("are shown")
+    seat.enter("go")
+    seat.see("y yes")
+    seat.enter("n")
+    seat.see("✗ shell")
+    seat.wait_for(lambda: any(line.startswith("❯ ask anything") for line in seat.lines))
+    raw = bytes(seat.raw)
+    assert b"\x1b]" not in raw
+    assert b"\x1b[2J" not in raw
+    assert "\u202e".encode() not in raw
+    assert "\x9b".encode() not in raw
+    assert "\u241b]52;c;ZXZpbA==" in seat.text
+
+
+def test_what_was_typed_is_remembered_for_its_owner_only_and_without_secrets(room: Room):
+    room.provider("anthropic", "say One.\n---\nsay Two.")
+    seat = room.chat("-m", CLAUDE)
+    seat.see(PROMPT)
+    seat.enter("a good question")
+    seat.see("One.")
+    seat.enter("my key is sk-ant-REDACTED")
+    seat.see("Two.")
+    seat.type(CTRL_D)
+    assert seat.left() == 0
+    (file,) = room.home.rglob("input.jsonl")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert file.read_text() == '"a good question"\n'
+    again = room.chat("-m", CLAUDE)
+    again.see(PROMPT)
+    again.type("\x1b[A")
+    again.wait_for(lambda: any(line.startswith("❯ a good question") for line in again.lines))

@@ -1,0 +1,351 @@
+"""The acceptance conditions of seed 003, §12, each under its own name.
+
+They are held against the requests that strict providers received, over real HTTP, from sessions that went through all
+of them; the readers are a stranger's (`bodies.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import segue
+from segue.canonical.history import History
+from segue.conversation import Conversation
+from segue.runtime import scheduler
+from segue.runtime.events import CallEnded
+from segue.runtime.tooling import Tool
+from tests.each import for_each
+from tests.runtime import bodies
+from tests.runtime.bodies import Body
+from tests.runtime.stage import APIS, ECHO, FAIL, WORDS, Stage, endpoint_of, staged
+from tests.runtime.watching import Shelf, told, wrong
+
+# ------------------------------------------------------------------------------------------------------- what was sent
+
+
+class Sent(NamedTuple):
+    """One request: to whom, how the journey that it is part of began, and its body."""
+
+    api: str
+    journey: str
+    number: int
+    body: Body
+
+    def __str__(self) -> str:
+        return f"{self.journey}, request {self.number} to {self.api}"
+
+
+ROUND = """
+think  Two things at once.
+say    I listen.
+call   echo {"words": "one"}
+call   fail {"words": "two"}
+call   echo {"words": "one"}
+---
+think  One more.
+call   echo {"words": "three"}
+---
+think  That is all.
+say    Done: {echo}.
+"""
+
+# chat -> model -> [thinking] [tool_call] [tool_response] [thinking] [5x tool_calls] [tool_response] [thinking] [text]
+SEED = """
+think  First look.
+call   echo {"words": "C1"}
+---
+think  Now five at once.
+call   wait {"words": "C2"}
+call   echo {"words": "C3"}
+call   wait {"words": "C4"}
+call   wait {"words": "C5"}
+call   wait {"words": "C6"}
+---
+think  It is clear now.
+say    There it is.
+"""
+GOES_ON = "think  It is clear now.\nsay    There it is."
+CANCELLED = "[cancelled before it finished]"
+
+
+def _book() -> Shelf:
+    return Shelf(Conversation(system="Be brief.", reasoning={"effort": "low"}))
+
+
+def _recorded(stage: Stage, journey: str) -> Iterator[Sent]:
+    assert stage.refused == []
+    for api, provider in stage.providers.items():
+        for request in provider.requests:
+            assert request.body is not None
+            assert request.accepted, f"{journey}: {request.refused}"
+            yield Sent(api, journey, request.number, request.body)
+
+
+@cache
+def _round_trip() -> tuple[list[Sent], bytes]:
+    """One conversation through all providers and back: parallel calls, twins, errors, thinking."""
+
+    async def play() -> tuple[list[Sent], bytes]:
+        script = f"{ROUND}---{ROUND}"
+        with tempfile.TemporaryDirectory() as folder:
+            async with staged(dict.fromkeys(APIS, script), Path(folder), book=_book()) as stage:
+                for api in (*APIS, *reversed(APIS)):
+                    stage.session.switch(endpoint_of(stage.providers[api]))
+                    assert (await stage.session.ask("Go.")).text == "Done: heard three."
+                assert wrong(stage) == []
+                return list(_recorded(stage, "there and back")), stage.session.book.chat.dump()
+
+    return asyncio.run(play())
+
+
+@cache
+def _seed_sequence(here: str) -> tuple[list[Sent], bytes]:
+    """§7: five calls and one result, then everybody in turn goes on with it."""
+
+    async def play() -> tuple[list[Sent], bytes]:
+        def listen(event: object) -> None:
+            if isinstance(event, CallEnded) and event.text == "heard C3":
+                asyncio.get_running_loop().call_soon(stage.session.cancel)
+
+        scripts = {here: SEED, **{api: GOES_ON for api in APIS if api != here}}
+        with tempfile.TemporaryDirectory() as folder:
+            async with staged(scripts, Path(folder), book=_book(), listen=listen) as stage:
+                assert (await stage.session.ask("Go.")).how == "cancelled"
+                for api in (here, *(api for api in APIS if api != here)):
+                    stage.session.switch(endpoint_of(stage.providers[api]))
+                    assert (await stage.session.ask("And?")).text == "There it is."
+                assert wrong(stage) == []
+                return list(_recorded(stage, f"§7 from {here}")), stage.session.book.chat.dump()
+
+    return asyncio.run(play())
+
+
+@cache
+def _all() -> list[Sent]:
+    return [*_round_trip()[0], *(sent for here in APIS for sent in _seed_sequence(here)[0])]
+
+
+def _none(find: Callable[[str, Body], list[str]]) -> None:
+    found = [f"{sent}: {bad}" for sent in _all() for bad in find(sent.api, sent.body)]
+    assert found == []
+
+
+# ---------------------------------------------------------------------------------------------------------- conditions
+
+
+def test_what_was_sent_is_worth_looking_at() -> None:
+    """Every API got bodies with calls of every other's making, and all were accepted."""
+    most = {api: max(len(bodies.calls(api, sent.body)) for sent in _all() if sent.api == api) for api in APIS}
+    assert min(most.values()) >= 4 * len(APIS)
+
+
+def test_1_pairing_invariant() -> None:
+    """1:1 call/result completeness per emitted call set."""
+    _none(bodies.unpaired)
+    for sent in _all():
+        assert len(bodies.calls(sent.api, sent.body)) == len(bodies.results(sent.api, sent.body)), sent
+
+
+@for_each("here", APIS)
+def test_1_pairing_invariant_in_the_sequence_of_section_7(here: str) -> None:
+    """One real result of five; the other four are told as cancelled, at every provider, in call order."""
+    later = [sent for sent in _seed_sequence(here)[0] if len(bodies.calls(sent.api, sent.body)) > 1]
+    assert {sent.api for sent in later} == {*APIS}
+    for api, _, _, body in later:
+        called, answered = bodies.calls(api, body), bodies.results(api, body)
+        assert [call.value for call in called] == [{"words": f"C{number}"} for number in range(1, 7)]
+        assert [call.name for call in called] == ["echo", "wait", "echo", "wait", "wait", "wait"]
+        assert [result.value for result in answered] == ["heard C1", CANCELLED, "heard C3", *[CANCELLED] * 3]
+        if api in ("anthropic", "bedrock", "gemini"):
+            assert [result.error for result in answered] == [False, True, False, True, True, True]
+
+
+def test_2_placement_invariant() -> None:
+    """For the target's protocol, strict adjacency included."""
+    _none(bodies.misplaced)
+
+
+def test_3_id_projection_invariant() -> None:
+    """Lawful for the provider's format, Kimi's and Mistral's included, and one id for one call."""
+    _none(bodies.unlawful_ids)
+    for sent in _all():
+        called = [call.id for call in bodies.calls(sent.api, sent.body)]
+        assert len({*called}) == len(called), sent
+
+
+def test_3_id_projection_invariant_calls_keep_their_ids() -> None:
+    """What a provider was told of a call once, it is told in every later request."""
+    for journey in {sent.journey for sent in _all()}:
+        for api in APIS:
+            ids = [
+                [call.id for call in bodies.calls(api, sent.body)]
+                for sent in _all()
+                if (sent.api, sent.journey) == (api, journey)
+            ]
+            for before, after in pairwise(ids):
+                assert after[: len(before)] == before, (api, journey)
+
+
+def test_3_id_projection_invariant_home_and_abroad() -> None:
+    """A provider gets back the ids it gave; everybody else's calls are in its own form."""
+    prefix = {"openai-chat": "call_", "openai-responses": "call_", "anthropic": "toolu_", "bedrock": "tooluse_"}
+    for sent in _all():
+        for call in bodies.calls(sent.api, sent.body):
+            assert call.id is not None
+            assert call.id.startswith(prefix.get(sent.api, "")), sent
+
+
+def test_4_dedup_invariant() -> None:
+    """No duplicate effective completion."""
+    _none(bodies.repeated)
+
+
+def test_4_dedup_invariant_late_results(tmp_path: Path) -> None:
+    """A tool that was given up and ends after all: nobody hears a second result, before or after the next request."""
+
+    async def play(api: str) -> None:
+        ends = asyncio.Event()
+
+        async def stubborn(arguments: Any, context: Any) -> str:
+            while True:
+                try:
+                    await ends.wait()
+                except asyncio.CancelledError:
+                    continue
+                return "after all"
+
+        def listen(event: object) -> None:
+            if isinstance(event, CallEnded) and event.tool == "echo":
+                asyncio.get_running_loop().call_soon(stage.session.cancel)
+
+        late = Tool("late", "Comes late.", WORDS, stubborn, blocking=False)
+        script = 'call   late {"words": "x"}\ncall   echo {"words": "y"}\n---\nsay    On.\n---\nsay    On.'
+        async with staged({api: script}, tmp_path, tools=(ECHO, late), listen=listen) as stage:
+            assert (await stage.session.ask("Go.")).how == "cancelled"
+            assert (await stage.session.ask("And?")).how == "answered"
+            ends.set()
+            while not any(type(event).__name__ == "Late" for event in stage.heard):
+                await asyncio.sleep(0)
+            assert (await stage.session.ask("And?")).how == "answered"
+            assert wrong(stage) == []
+            for request in stage.providers[api].requests[1:]:
+                assert request.body is not None
+                assert [result.value for result in bodies.results(api, request.body)] == [CANCELLED, "heard y"]
+
+    for api in APIS:
+        asyncio.run(play(api))
+
+
+@for_each("reasoning", ["native", "text", "none"])
+def test_5_mixed_thinking_tool_text(reasoning: str) -> None:
+    """Valid at every target under every reasoning policy, with the same calls and results."""
+    for data in (_round_trip()[1], *(_seed_sequence(here)[1] for here in APIS)):
+        chat = Conversation.load(data)
+        # What is rendered ends where a user speaks.
+        chat.add_user("And?")
+        history = told(chat.messages, thinking=True)
+        called = [(line[2], line[3]) for line in history if line[1] == "calls"]
+        thought = [line[2] for line in history if line[1] == "thinks" and "at once" in line[2]]
+        for api in APIS:
+            body = chat.render(api, reasoning=reasoning).body
+            assert [bad for bad in segue.check(body, api) if bad.severity == "reject"] == [], api
+            assert bodies.wrong(api, body) == [], api
+            assert [(call.name, call.value) for call in bodies.calls(api, body)] == called, api
+            texts = [part.value for part in bodies.parts(api, body) if part.kind == "text" and "at once" in part.value]
+            kept = [part for part in bodies.parts(api, body) if part.kind == "thinking" and "at once" in part.value]
+            assert bool(texts) == (reasoning == "text" and len(thought) > len(kept)), api
+            assert reasoning != "none" or not kept, api
+
+
+def test_5_mixed_thinking_tool_text_goes_home() -> None:
+    """Under the policy of a session each provider that signs its thinking gets it back where it stood."""
+    for api in ("anthropic", "bedrock", "deepseek", "qwen"):
+        [*_, last] = [sent for sent in _round_trip()[0] if sent.api == api]
+        own = [part.value for part in bodies.parts(api, last.body) if part.kind == "thinking"]
+        assert "Two things at once." in own, api
+
+
+# ------------------------------------------------------------------------------------------ 6, the one way to run tools
+
+
+def test_6_tool_execution_path_invariant_subagent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session and its subagent: one scheduler each, every reply's calls one batch, results through `History.add`."""
+    from tests.runtime.watching import with_subagents
+
+    made, batches, singles = _watched(monkeypatch)
+    child = 'call   echo {"words": "a"}\ncall   fail {"words": "b"}\n---\ncall   echo {"words": "c"}\n---\nsay    Yes.'
+    task = '{"description": "x", "prompt": "Do.", "model": "kimi"}'
+    parent = f'call   task {task}\ncall   echo {{"words": "d"}}\n---\nsay    Done.'
+
+    async def play() -> None:
+        async with with_subagents({"gemini": parent, "kimi": child}, tmp_path, tools=(ECHO, FAIL)) as stage:
+            assert (await stage.session.ask("Go.")).text == "Done."
+            assert wrong(stage) == []
+
+    asyncio.run(play())
+    # One is the stage's own, and is never used.
+    assert len(made) == 3
+    assert batches == [(made[1], ["task", "echo"]), (made[2], ["echo", "fail"]), (made[2], ["echo"])]
+    assert singles == []
+
+
+def _watched(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], list[Any], list[Any]]:
+    made: list[Any] = []
+    batches: list[Any] = []
+    singles: list[Any] = []
+    new, batch, single = scheduler.Scheduler.__init__, scheduler.Scheduler.run_batch, scheduler.Scheduler.run_one
+
+    def watched_new(self: Any, *given: Any, **more: Any) -> None:
+        made.append(self)
+        new(self, *given, **more)
+
+    def watched_batch(self: Any, calls: Any) -> Any:
+        batches.append((self, [call.name for call in calls]))
+        return batch(self, calls)
+
+    def watched_single(self: Any, call: Any) -> Any:
+        singles.append(call.name)
+        return single(self, call)
+
+    monkeypatch.setattr(scheduler.Scheduler, "__init__", watched_new)
+    monkeypatch.setattr(scheduler.Scheduler, "run_batch", watched_batch)
+    monkeypatch.setattr(scheduler.Scheduler, "run_one", watched_single)
+    return made, batches, singles
+
+
+def test_6_tool_execution_path_invariant_one_write_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that is in the history came by `History.add`, results only from the scheduler, one message a result."""
+    added: list[tuple[str, str]] = []
+    add = History.add
+
+    def watched(self: History, *messages: Any) -> Any:
+        frames = {frame.function for frame in inspect.stack(context=0)}
+        by = "door" if frames & {"_end", "_close"} else "session"
+        added.extend((message.speaker, by) for message in messages)
+        return add(self, *messages)
+
+    monkeypatch.setattr(History, "add", watched)
+
+    async def play() -> list[Any]:
+        def listen(event: object) -> None:
+            if isinstance(event, CallEnded) and event.text == "heard C3":
+                asyncio.get_running_loop().call_soon(stage.session.cancel)
+
+        async with staged({"mistral": SEED}, tmp_path, listen=listen) as stage:
+            await stage.session.ask("Go.")
+            await stage.session.ask("And?")
+            return [message.speaker for message in stage.session.book.messages]
+
+    speakers = asyncio.run(play())
+    assert [speaker for speaker, _ in added] == speakers
+    assert {by for speaker, by in added if speaker == "tool"} == {"door"}
+    assert {by for speaker, by in added if speaker != "tool"} == {"session"}

@@ -1,0 +1,148 @@
+"""Any session: whatever models say, tools do and people interrupt, nothing is refused and each call has one outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from segue.conversation import Conversation
+from segue.runtime.events import Ended, Event
+from segue.runtime.tooling import Tool, ToolError
+from tests.budget import examples
+from tests.drawing import sampled
+from tests.runtime.stage import APIS, ECHO, FAIL, WORDS, Stage, endpoint_of, staged
+from tests.runtime.watching import Shelf, unlawful, wrong
+
+
+async def _never(arguments: Any, context: Any) -> str:
+    await asyncio.Event().wait()
+    return "never"
+
+
+def _stubborn(arguments: Any, context: Any) -> str:
+    """Ends when it is given up, and says so: too late."""
+    context.cancelled.wait(10)
+    return "after all"
+
+
+def _raises(arguments: Any, context: Any) -> str:
+    raise ToolError("it can't be done") if arguments["words"] == "one" else RuntimeError("a fault")
+
+
+TOOLS = (
+    ECHO,
+    FAIL,
+    Tool("never", "Never ends.", WORDS, _never, blocking=False, timeout=0.01),
+    Tool("stubborn", "Ends too late.", WORDS, _stubborn, timeout=0.01),
+    Tool("raises", "Goes wrong.", WORDS, _raises),
+)
+NAMES = [*(tool.name for tool in TOOLS), "nobody"]
+
+
+class Play(NamedTuple):
+    """What models say, by API; to whom each exchange goes; and what is done at which event: a switch, or a cancel."""
+
+    scripts: Mapping[str, str]
+    exchanges: tuple[str, ...]
+    deeds: Mapping[int, str]
+    thinks: bool
+
+
+def _call(name: str, words: str, whole: bool) -> str:
+    text = json.dumps({"words": words}, ensure_ascii=False)
+    return f"call   {name} {text if whole else text[:-3]}"
+
+
+WORD = sampled(["one", "two", "naïve 💡", '"quoted"', ""])
+CALL = st.builds(_call, sampled(NAMES), WORD, sampled([True, True, True, True, False]))
+SAID = st.builds("say    {}".format, sampled(["I listen.", "Done: {echo}.", "So be it,\n       and so it is.", ""]))
+THOUGHT = st.just("think  Let me see.")
+END = sampled(
+    ["", "", "", "", "end    length", "end    pause", "end    filter", "cut", "cut    reset", "error  503 Busy."]
+)
+
+
+@st.composite
+def turns(draw: st.DrawFn) -> str:
+    """One reply: thinking, words and calls in any number, then how it ends."""
+    if draw(sampled([False] * 9 + [True])):
+        return draw(sampled(["error  500 Boom.", "error  503 Busy.", "error  429 Slow down. (retry after 0)"]))
+    steps = [*draw(st.lists(THOUGHT, max_size=1)), *draw(st.lists(SAID, max_size=1)), *draw(st.lists(CALL, max_size=4))]
+    return "\n".join([*(steps or ["say    Yes."]), *filter(None, [draw(END)])])
+
+
+@st.composite
+def plays(draw: st.DrawFn) -> Play:
+    apis = draw(st.lists(sampled(APIS), min_size=1, max_size=3, unique=True))
+    scripts = {api: "\n---\n".join(draw(st.lists(turns(), min_size=1, max_size=5))) for api in apis}
+    exchanges = tuple(draw(st.lists(sampled(apis), min_size=1, max_size=3)))
+    deeds = draw(
+        st.dictionaries(st.integers(0, 40), sampled([*apis, "cancel", "cancel soon", "cancel task"]), max_size=4)
+    )
+    return Play(scripts, exchanges, deeds, draw(st.booleans()))
+
+
+class Actor:
+    """Does at each event what is to be done there."""
+
+    def __init__(self, deeds: Mapping[int, str]) -> None:
+        self.deeds = deeds
+        self.count = 0
+        self.stage: Stage | None = None
+        self.asking: asyncio.Task[Ended] | None = None
+
+    def __call__(self, event: Event) -> None:
+        deed = self.deeds.get(self.count)
+        self.count += 1
+        assert self.stage is not None
+        assert self.asking is not None
+        match deed:
+            case None:
+                pass
+            case "cancel":
+                self.stage.session.cancel()
+            case "cancel soon":
+                asyncio.get_running_loop().call_soon(self.stage.session.cancel)
+            case "cancel task":
+                self.asking.cancel()
+            case api:
+                self.stage.session.switch(endpoint_of(self.stage.providers[api]))
+
+
+async def played(play: Play, folder: Path) -> None:
+    actor = Actor(play.deeds)
+    book = Shelf(Conversation(reasoning={"effort": "low"} if play.thinks else None))
+    faults: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: faults.append(context))
+    async with staged(dict(play.scripts), folder, book=book, tools=TOOLS, listen=actor) as stage:
+        actor.stage = stage
+        for api in play.exchanges:
+            stage.session.switch(endpoint_of(stage.providers[api]))
+            before = len(stage.of(Ended))
+            actor.asking = asyncio.create_task(stage.session.ask("Go."))
+            await asyncio.wait((actor.asking,))
+            assert actor.asking.cancelled() or actor.asking.result().how in ("answered", "cancelled", "failed")
+            assert len(stage.of(Ended)) == before + 1
+            assert wrong(stage) == []
+        actor.deeds = {}
+        # Whatever it was, it goes on.
+        for api in play.scripts:
+            stage.session.switch(endpoint_of(stage.providers[api]))
+            await stage.session.ask("And?")
+            assert wrong(stage) == []
+        assert unlawful(book) == []
+        assert faults == []
+
+
+@settings(examples(0.5), suppress_health_check=[HealthCheck.too_slow])
+@given(plays())
+def test_whatever_happens_in_a_session(play: Play) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(played(play, Path(folder)))

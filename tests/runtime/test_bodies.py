@@ -1,0 +1,90 @@
+"""The readers of the acceptance tests can say no."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+import segue
+from tests.runtime import bodies
+from tests.runtime.stage import APIS
+
+TOOLS = [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in ("a", "b")]
+
+
+def _body(api: str) -> dict[str, Any]:
+    calls = [{"id": f"call_{name}", "type": "function", "function": {"name": name, "arguments": "{}"}} for name in "ab"]
+    chat = {
+        "model": "gpt-4.1",
+        "tools": TOOLS,
+        "messages": [
+            {"role": "user", "content": "Go."},
+            {"role": "assistant", "content": "I do.", "tool_calls": calls},
+            {"role": "tool", "tool_call_id": "call_a", "content": "one"},
+            {"role": "tool", "tool_call_id": "call_b", "content": "two"},
+            {"role": "assistant", "content": "Done."},
+            {"role": "user", "content": "On."},
+        ],
+    }
+    return copy.deepcopy(segue.convert(chat, source="openai-chat", target=api).body)
+
+
+def _told(api: str, body: dict[str, Any]) -> list[Any]:
+    """The messages, or the parts of the messages, that hold results."""
+    if api in bodies.CHAT:
+        return body["messages"]
+    if api in bodies.RESPONSES:
+        return body["input"]
+    [holder] = {part.at for part in bodies.results(api, body)}
+    return body["contents"][holder]["parts"] if api == "gemini" else body["messages"][holder]["content"]
+
+
+def _places(api: str, body: dict[str, Any]) -> list[int]:
+    if api in (*bodies.CHAT, *bodies.RESPONSES):
+        return [part.at for part in bodies.results(api, body)]
+    return [0, 1]
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_what_is_right_is_right(api: str) -> None:
+    body = _body(api)
+    assert [part.name for part in bodies.calls(api, body)] == ["a", "b"]
+    assert [part.value for part in bodies.results(api, body)] == ["one", "two"]
+    assert [part.value for part in bodies.parts(api, body) if part.kind == "text" and part.value != "[continued]"][
+        -1
+    ] == "On."
+    assert bodies.wrong(api, body) == []
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_result_that_lacks_is_seen(api: str) -> None:
+    body = _body(api)
+    del _told(api, body)[_places(api, body)[1]]
+    assert bodies.unpaired(api, body)
+    assert bodies.misplaced(api, body)
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_result_that_stands_twice_is_seen(api: str) -> None:
+    body = _body(api)
+    told, at = _told(api, body), _places(api, body)[1]
+    told.insert(at, told[at])
+    assert bodies.unpaired(api, body)
+    assert bodies.repeated(api, body)
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_results_that_are_out_of_order_are_seen(api: str) -> None:
+    body = _body(api)
+    told, (one, two) = _told(api, body), _places(api, body)
+    told[one], told[two] = told[two], told[one]
+    assert bodies.misplaced(api, body)
+
+
+@pytest.mark.parametrize(("api", "found"), [("mistral", "call_a"), ("kimi", "functions.b:0")])
+def test_an_id_that_is_not_lawful_is_seen(api: str, found: str) -> None:
+    body = _body(api)
+    body["messages"][1]["tool_calls"][0]["id"] = found
+    assert bodies.unlawful_ids(api, body)

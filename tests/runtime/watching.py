@@ -1,0 +1,150 @@
+"""A session that is watched: its histories by content, and what has to hold of them however it went."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import segue
+from segue.canonical.blocks import Message, Text, Thinking, ToolCall, ToolResponse, state_of
+from segue.conversation import Conversation
+from segue.runtime.book import Book, Memory
+from segue.runtime.events import CallEnded, CallQueued, Event
+from segue.runtime.session import Session
+from segue.runtime.toolbox import Toolbox
+from segue.runtime.tooling import Tool
+from tests.runtime import bodies
+from tests.runtime.stage import APIS, Stage, endpoint_of, said, staged
+
+
+class Shelf(Memory):
+    """A book that knows the books of its subagents."""
+
+    def __init__(self, chat: Conversation | None = None, *, title: str | None = None) -> None:
+        super().__init__(chat, title=title)
+        self.children: list[Shelf] = []
+
+    def child(self, chat: Conversation, title: str) -> Shelf:
+        made = Shelf(chat, title=title)
+        self.children.append(made)
+        return made
+
+
+def told(messages: Iterable[Message], *, thinking: bool = False) -> list[Any]:
+    """A history by content: who spoke, what they said and called, what came of it. Ids and grouping aside."""
+    lines: list[Any] = []
+    for message in messages:
+        for block in message.blocks:
+            match block:
+                case Text() if block.text:
+                    lines.append((message.speaker, block.text))
+                case Thinking() if thinking:
+                    lines.append((message.speaker, "thinks", block.text))
+                case ToolCall():
+                    lines.append((message.speaker, "calls", block.name, block.arguments))
+                case ToolResponse():
+                    lines.append((message.speaker, state_of(block), block.name, said(block)))
+                case _:
+                    pass
+    return lines
+
+
+def lacking(messages: Sequence[Message]) -> list[str]:
+    """Calls without exactly one result, and results without a call. One that was cut off may have none."""
+    blocks = [block for message in messages for block in message.blocks]
+    called = Counter(block.id for block in blocks if isinstance(block, ToolCall))
+    answered = Counter(block.call_id for block in blocks if isinstance(block, ToolResponse))
+    cut_off = {block.id for block in blocks if isinstance(block, ToolCall) and block.broken}
+    return [
+        f"{name}: {called[name]} calls, {answered[name]} results"
+        for name in {*called, *answered}
+        if called[name] != 1 or (answered[name] != 1 and not (name in cut_off and answered[name] == 0))
+    ]
+
+
+def unended(heard: Iterable[Event]) -> list[str]:
+    """Calls that were queued and not ended exactly once, or ended without having been queued."""
+    queued, ended = Counter[str](), Counter[str]()
+    for event in heard:
+        if isinstance(event, CallQueued):
+            queued[event.id] += 1
+        elif isinstance(event, CallEnded):
+            ended[event.id] += 1
+    return [
+        f"{name}: {queued[name]} queued, {ended[name]} ended"
+        for name in {*queued, *ended}
+        if queued[name] != 1 or ended[name] != 1
+    ]
+
+
+def unlawful(book: Book) -> list[str]:
+    """What any provider would refuse of the history, were it asked now; by the judge and by a stranger's eye."""
+    chat = Conversation.load(book.chat.dump())
+    found: list[str] = []
+    for api in APIS:
+        body = chat.render(api).body
+        found += [
+            f"{api} {bad.rule} {bad.path}: {bad.message}" for bad in segue.check(body, api) if bad.severity == "reject"
+        ]
+        found += [f"{api} {bad}" for bad in bodies.wrong(api, body)]
+    return found
+
+
+def unfit(stage: Stage) -> list[str]:
+    """What was wrong with any request that went out, and what a provider said of it."""
+    found = list(stage.refused)
+    for api, provider in stage.providers.items():
+        for request in provider.requests:
+            assert request.body is not None
+            found += [f"{api} {request.number} {bad}" for bad in bodies.wrong(api, request.body)]
+            if request.confused:
+                found.append(f"{api} {request.number} was confused by it")
+    return found
+
+
+def wrong(stage: Stage) -> list[str]:
+    """All that may not be, at rest: after any exchange, however it ended."""
+    book = stage.session.book
+    books = [book, *(book.children if isinstance(book, Shelf) else ())]
+    found = [*unfit(stage), *unended(stage.heard)]
+    for one in books:
+        found += [f"pending: {call.name}" for call in one.pending]
+        found += lacking(one.messages)
+    return found
+
+
+@asynccontextmanager
+async def with_subagents(
+    scripts: Mapping[str, str | None],
+    folder: Path,
+    *,
+    tools: Sequence[Tool],
+    listen: Callable[[Event], None] = lambda event: None,
+    book: Book | None = None,
+    **more: Any,
+) -> AsyncGenerator[Stage]:
+    """A session that may give tasks to the models of the other providers, by the name of their API."""
+    async with staged(scripts, folder, tools=tools) as stage:
+
+        def hear(event: Event) -> None:
+            stage.heard.append(event)
+            listen(event)
+
+        first = stage.session
+        stage.session = Session(
+            book if book is not None else Shelf(),
+            first.route,
+            upstream=first.upstream,
+            toolbox=Toolbox(tools, folder),
+            listen=hear,
+            debug=True,
+            models=lambda name: endpoint_of(stage.providers[name]),
+            **more,
+        )
+        try:
+            yield stage
+        finally:
+            await stage.session.close()
