@@ -86,7 +86,6 @@ class Scheduler:
         self._taken: set[str] = set()
         self._places = asyncio.Semaphore(max(1, limits.parallel))
         self._locks = Locks()
-        self._always: set[tuple[str, str]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
@@ -275,22 +274,18 @@ class Scheduler:
                 self._free(job)
 
     def _asker(self, job: Job) -> Approve | None:
-        """Asks somebody, one question of a batch at a time and in call order; what is always allowed only once."""
+        """Asks somebody: one question of a batch at a time, and none once the call has its outcome."""
         approver = self._approver
         if approver is None:
             return None
 
         async def ask(question: Question) -> Answer:
-            subject = question.tool, question.subject
             async with job.batch.asking:
-                if job.settled or subject in self._always:
-                    return "no" if job.settled else "always"
+                if job.settled:
+                    return "no"
                 title, detail = question.title, question.detail
                 self._tell(job, Asks(id=job.call.id, tool=job.call.name, title=title, detail=detail))
-                answer = await approver(question)
-            if answer == "always":
-                self._always.add(subject)
-            return answer
+                return await approver(question)
 
         return ask
 
