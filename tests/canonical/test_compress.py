@@ -209,6 +209,21 @@ def test_what_was_cut_before_is_cut_further_and_counted_on():
     assert told(twice)[0] == "h" * 666 + "\n[… 9,000 characters left out …]\n" + "t" * 334
 
 
+@pytest.mark.parametrize("count", [",", "9" * 5000, "٣", "1,2", ""])
+def test_what_only_looks_like_a_cut_is_text(count: str):
+    text = "h" * 5000 + f"\n[… {count} characters left out …]\n" + "t" * 5000
+    [first, *_] = told(squeezed(reads(text, "", ""), "truncate-results", 5000))
+    assert first.startswith("h" * 600)
+    assert first.endswith("t" * 300)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("count", ["9" * 5000, "٣"])
+def test_what_only_looks_like_a_summary_is_words(strategy: str, count: str):
+    words = human(f"[summary of {count} earlier messages] no")
+    squeezed([words, ai("yes"), *exchanges(4)], strategy, 200, summarise=lambda messages: "so")
+
+
 def test_a_shortened_result_keeps_its_state_and_claims_no_fragment():
     native = Native("anthropic", {"type": "tool_result", "content": "…", "cache_control": {"type": "ephemeral"}})
     long = (Text("e" * 9000),)

@@ -25,8 +25,9 @@ REPEATED = "[repeated: the same result of {call} is further on]"
 SUPERSEDED = "[superseded: a newer result of {call} is further on]"
 STALE = "[stale: {path} was changed since; a newer result of {call} is further on]"
 
-CUT = re.compile(r"\n\[… ([\d,]+) characters left out …\]\n")
-SUMMED = re.compile(r"\[summary of (\d+) earlier messages\] ")
+# As we write them: a tool may print the like.
+CUT = re.compile(r"\n\[… ([0-9]{1,3}(?:,[0-9]{3}){0,4}) characters left out …\]\n")
+SUMMED = re.compile(r"\[summary of ([0-9]{1,9}) earlier messages\] ")
 _MARK = re.compile(r"\[(?:repeated|superseded|stale): .+ further on\]|" + re.escape(REMOVED))
 
 
