@@ -164,8 +164,9 @@ class Session:
         reply, calls = await self._reply()
         if not calls:
             return Turn(reply)
-        run = self._scheduler.give_up if self._cancelled else self._scheduler.run_batch
-        return Turn(reply, tuple(await run(calls)))
+        if self._cancelled:
+            return Turn(reply, tuple(await self._scheduler.give_up(calls)))
+        return Turn(reply, tuple(await self._scheduler.run_batch(calls)))
 
     def cancel(self) -> None:
         """Ends the exchange: the reply in flight is evidence, and every call gets its outcome."""
