@@ -61,7 +61,7 @@ def test_a_pin_of_what_a_compression_made_goes_with_it(store: SqlStore) -> None:
 def test_a_kept_conversation_has_every_method_of_one_that_is_not(store: SqlStore) -> None:
     """But those that make one, and what is looked at through `chat`."""
     kept = long(store)
-    others = {"from_body", "load", "resumed", "learn", "settle", "call_of"}
+    others = {"from_body", "load", "resumed", "learn", "settle", "call_of", "outcome_of"}
     wanted = {name for name in vars(segue.Conversation) if not name.startswith("_") and name not in others}
     methods = {name for name in wanted if callable(getattr(segue.Conversation, name))}
     assert methods <= set(dir(kept))
