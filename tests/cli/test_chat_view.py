@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from segue.canonical.request import Usage
 from segue.cli.chatting.approvals import choices, meant, question_rows
-from segue.cli.chatting.clean import harmless, harmless_line
+from segue.view.clean import harmless, harmless_line
 from segue.cli.chatting.footer import footer
 from segue.cli.chatting.looks import Row, columns, cut, plain, table, wrapped
 from segue.cli.chatting.meter import Meter

@@ -91,7 +91,7 @@ def _surface(chat: Chat) -> Surface:
 
 def _trusts(file: Path, wants: Sequence[str]) -> bool:
     """Before anything else: whether a project's file may do what it wants."""
-    from segue.cli.chatting.clean import harmless_line
+    from segue.view.clean import harmless_line
 
     click.echo(f"{harmless_line(str(file))} wants to set:", err=True)
     for want in wants:

@@ -36,13 +36,14 @@ def _of(values: Callable[[], Iterable[tuple[str, str]]]) -> Completer:
 
 def _ids() -> Iterable[tuple[str, str]]:
     from segue.cli import stored
-    from segue.view.words import shortened, without_controls
+    from segue.view.clean import harmless_line
+    from segue.view.words import shortened
 
     if not stored.is_there():
         return []
     with stored.opened() as store:
         rows = store.list(_NEWEST)
-    return [(row.id, shortened(without_controls(row.title or row.opening or ""), 50)) for row in rows]
+    return [(row.id, shortened(harmless_line(row.title or row.opening or ""), 50)) for row in rows]
 
 
 def _models() -> Iterable[tuple[str, str]]:

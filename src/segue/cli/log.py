@@ -187,12 +187,13 @@ def search_command(words: tuple[str, ...], *, limit: int, as_json: bool) -> None
 
 
 def _found(hit: Hit) -> str:
-    from segue.view.words import shortened, without_controls
+    from segue.view.clean import harmless_line
+    from segue.view.words import shortened
 
     text, colour = hit.shown.text, streams.coloured()
     for start, end in reversed(hit.shown.marks if colour else ()):
         text = text[:start] + click.style(text[start:end], bold=True, fg="yellow") + text[end:]
-    title = f"  {shortened(without_controls(hit.title), 40)}" if hit.title else ""
+    title = f"  {shortened(harmless_line(hit.title), 40)}" if hit.title else ""
     head = f"{hit.conversation}  {hit.seq:>5}  {when(hit.at)}{title}"
     return f"{click.style(head, dim=True) if colour else head}\n    {text}"
 
@@ -217,7 +218,8 @@ def path_command(*, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete_command(ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
     """Take conversations away for good: all of these or none."""
-    from segue.view.words import shortened, without_controls
+    from segue.view.clean import harmless_line
+    from segue.view.words import shortened
 
     with stored.opened() as store:
         rows = [store.get(name) for name in dict.fromkeys(map(store.find, ids))]
@@ -227,7 +229,7 @@ def delete_command(ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
                     "nobody can be asked here; --yes deletes without asking", click.get_current_context()
                 )
             for row in rows:
-                title = shortened(without_controls(row.title or row.opening or ""), 50)
+                title = shortened(harmless_line(row.title or row.opening or ""), 50)
                 click.echo(f"{row.id}  {row.messages:,} messages  {title}", err=True)
             if not _agreed(f"Delete {'it' if len(rows) == 1 else f'these {len(rows)}'} for good? [y/N]: "):
                 raise click.ClickException("nothing was deleted")

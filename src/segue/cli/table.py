@@ -29,7 +29,7 @@ _LEAST = 12
 
 def table(rows: Sequence[Summary], width: int | None = None) -> str:
     """A line for each conversation, none of them wider than the terminal; without one titles have room."""
-    from segue.view.words import without_controls
+    from segue.view.clean import harmless_line
 
     if not rows:
         return ""
@@ -39,8 +39,8 @@ def table(rows: Sequence[Summary], width: int | None = None) -> str:
             row.id,
             when(row.updated),
             f"{row.messages:,}",
-            fitted(without_controls(row.model or "-"), _LONGEST_MODEL),
-            fitted(without_controls(row.title or row.opening or "-"), given or _LONGEST_TITLE),
+            fitted(harmless_line(row.model or "-"), _LONGEST_MODEL),
+            fitted(harmless_line(row.title or row.opening or "-"), given or _LONGEST_TITLE),
         ]
         for row in rows
     ]

@@ -6,7 +6,6 @@ written ends the exchange, and is told when that is over.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -18,10 +17,10 @@ from segue.canonical.request import Usage
 from segue.cli import streams
 from segue.runtime import events
 from segue.runtime.events import Ended, Event
+from segue.view.clean import harmless
 
 __all__ = ["Bill", "Lines", "Opened", "Plain", "Teller", "Value", "guarded"]
 
-_DRIVES = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff]")
 _SHOWN = 100
 
 
@@ -134,7 +133,7 @@ class Plain:
         if not text:
             return
         if self._harmless:
-            text = _DRIVES.sub("\N{REPLACEMENT CHARACTER}", text)
+            text = harmless(text)
         # Between two replies a blank line, and none before the first.
         streams.write("\n" if self._wrote and not self._open else "", text)
         self._open, self._wrote = True, True

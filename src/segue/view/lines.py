@@ -30,6 +30,7 @@ from segue.store.events import (
     kind_of,
 )
 from segue.view.calls import Calls
+from segue.view.clean import harmless
 from segue.view.words import (
     SPEAKERS,
     STATES,
@@ -39,7 +40,6 @@ from segue.view.words import (
     opaque_words,
     result_text,
     shortened,
-    without_controls,
 )
 
 __all__ = ["Line", "event_words", "is_message", "lines_of"]
@@ -70,9 +70,9 @@ def lines_of(record: Record, calls: Calls | None = None, *, full: bool = False) 
             calls = calls if calls is not None else Calls()
             calls.meet(message)
             for line in _message(message, calls, full=full):
-                yield Line(line.style, without_controls(line.text))
+                yield Line(line.style, harmless(line.text))
         case event:
-            yield Line("dim", without_controls(f"· {event_words(event)}"))
+            yield Line("dim", harmless(f"· {event_words(event)}"))
 
 
 def event_words(event: Event) -> str:

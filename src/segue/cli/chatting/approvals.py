@@ -5,10 +5,10 @@ Nothing but `y`, `yes`, `a` and `always` lets a call run: whoever was in the mid
 
 from __future__ import annotations
 
-from segue.cli.chatting.clean import harmless, harmless_line
 from segue.cli.chatting.figures import counted
 from segue.cli.chatting.looks import Piece, Row, columns, wrapped
 from segue.runtime.tooling import Question
+from segue.view.clean import harmless, harmless_line
 
 __all__ = ["choices", "meant", "question_rows"]
 

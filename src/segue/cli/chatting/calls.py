@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segue.cli.chatting.clean import harmless, harmless_line
 from segue.cli.chatting.figures import counted, seconds
 from segue.cli.chatting.looks import Row, columns, cut
 from segue.runtime.events import Asks, CallBegan, CallEnded, CallProgress, CallQueued, Outcome
+from segue.view.clean import harmless, harmless_line
 
 __all__ = ["Calls"]
 

@@ -6,11 +6,11 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from segue.cli.chatting import keeping, looking, models
-from segue.cli.chatting.clean import harmless_line
 from segue.cli.chatting.command import Command, Offer
 from segue.cli.chatting.keys import KEYS
 from segue.cli.chatting.looks import table
 from segue.errors import InputError, SegueError
+from segue.view.clean import harmless_line
 
 if TYPE_CHECKING:
     from segue.cli.chatting.loop import Chat

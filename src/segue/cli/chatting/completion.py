@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from segue.cli.chatting.clean import harmless_line
 from segue.cli.chatting.commands import COMMANDS
 from segue.errors import SegueError
+from segue.view.clean import harmless_line
 
 if TYPE_CHECKING:
     from segue.cli.chatting.loop import Chat

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from segue.cli.chatting.clean import harmless_line
 from segue.cli.chatting.figures import money, short
 from segue.cli.chatting.looks import Row, columns, cut
 from segue.cli.chatting.meter import Meter, hits
+from segue.view.clean import harmless_line
 
 __all__ = ["footer"]
 

@@ -6,12 +6,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from segue.cli.chatting.clean import harmless_line
 from segue.cli.chatting.command import Command, Offer
 from segue.cli.chatting.figures import ago, counted, short
 from segue.cli.chatting.looks import cut, table
 from segue.cli.compress import STRATEGIES
 from segue.errors import InputError
+from segue.view.clean import harmless_line
 
 if TYPE_CHECKING:
     from segue.canonical.blocks import Message

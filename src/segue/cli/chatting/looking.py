@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from segue.cli.chatting.clean import harmless, harmless_line
 from segue.cli.chatting.command import Command
 from segue.cli.chatting.figures import counted, money, short
 from segue.cli.chatting.looks import Row, cut, table, wrapped
 from segue.cli.chatting.meter import hits
 from segue.errors import InputError
+from segue.view.clean import harmless, harmless_line
 
 if TYPE_CHECKING:
     from segue.cli.chatting.loop import Chat

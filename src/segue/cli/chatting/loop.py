@@ -16,7 +16,6 @@ import click
 
 from segue.cli.chatting import commands
 from segue.cli.chatting.approvals import meant
-from segue.cli.chatting.clean import harmless, harmless_line
 from segue.cli.chatting.figures import counted
 from segue.cli.chatting.footer import footer
 from segue.cli.chatting.looks import Row, columns, cut, wrapped
@@ -25,6 +24,7 @@ from segue.cli.chatting.recap import recap
 from segue.errors import SegueError
 from segue.runtime.switching import Situation
 from segue.runtime.tooling import Answer, Question
+from segue.view.clean import harmless, harmless_line
 
 if TYPE_CHECKING:
     from segue.cli.agent import Agent

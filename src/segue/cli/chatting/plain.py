@@ -12,12 +12,12 @@ from contextlib import suppress
 
 from segue.cli import streams
 from segue.cli.chatting.approvals import question_rows
-from segue.cli.chatting.clean import harmless
 from segue.cli.chatting.looks import Row, plain
 from segue.cli.chatting.surface import Hands
 from segue.cli.chatting.view import View
 from segue.runtime.events import Event
 from segue.runtime.tooling import Question
+from segue.view.clean import harmless
 
 __all__ = ["Plain"]
 

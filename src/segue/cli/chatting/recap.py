@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from segue.canonical.blocks import Message, Text, ToolCall, state_of
-from segue.cli.chatting.clean import harmless, harmless_line
 from segue.cli.chatting.figures import counted
 from segue.cli.chatting.looks import Row, cut
 from segue.cli.chatting.prose import Prose
 from segue.cli.chatting.view import user_rows
+from segue.view.clean import harmless, harmless_line
 from segue.view.words import answers_of, argument_text
 
 __all__ = ["recap"]

@@ -36,7 +36,6 @@ from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import Style
 
 from segue.cli.chatting.approvals import choices, question_rows
-from segue.cli.chatting.clean import harmless_line
 from segue.cli.chatting.frame import Frame
 from segue.cli.chatting.keys import bindings
 from segue.cli.chatting.looks import STYLES, Row, cut
@@ -44,6 +43,7 @@ from segue.cli.chatting.surface import Hands
 from segue.cli.chatting.view import View
 from segue.runtime.events import Began, Event
 from segue.runtime.tooling import Question
+from segue.view.clean import harmless_line
 
 __all__ = ["Terminal"]
 

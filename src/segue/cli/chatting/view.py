@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from segue.cli.chatting.calls import Calls
-from segue.cli.chatting.clean import harmless, harmless_line
 from segue.cli.chatting.figures import counted, seconds
 from segue.cli.chatting.looks import Row, columns, cut, wrapped
 from segue.cli.chatting.prose import Exact, Prose
@@ -30,6 +29,7 @@ from segue.runtime.events import (
     Waiting,
     Words,
 )
+from segue.view.clean import harmless, harmless_line
 
 __all__ = ["View", "user_rows"]
 
