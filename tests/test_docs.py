@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/tools.md"])
 def test_the_examples_run(page: str):
     namespace: dict[str, object] = {}
     printed = ""

@@ -154,15 +154,15 @@ def test_a_yes_lets_a_call_run_and_shows_what_it_does(room: Room):
 
 
 def test_a_no_with_words_reaches_the_model(room: Room):
-    claude = room.provider("anthropic", f"{WRITE}\n---\nsay Understood.")
+    claude = room.provider("anthropic", WRITE)
     seat = room.chat("-m", CLAUDE)
     seat.see(PROMPT)
     seat.enter("write it")
     seat.see("y yes")
     seat.enter("no, into notes.txt")
-    seat.see("So be it.", "✗ write_file", "denied", "Understood.")
-    assert [request.status for request in claude.requests] == [200, 200, 200]
-    assert "into notes.txt" in spoken(claude)
+    seat.see("So be it.", "✗ write_file", "denied")
+    assert [request.status for request in claude.requests] == [200, 200]
+    assert "into notes.txt" in str(claude.requests[-1].body["messages"][-1])
     assert not (room.work / "out.txt").exists()
     assert accepted(claude)
 

@@ -31,7 +31,7 @@ from msgspec import Struct
 
 from segue.errors import InputError
 from segue.runtime.patterns import rule_pattern
-from segue.runtime.tooling import Approve, Question, ToolError
+from segue.runtime.tooling import Approve, Question, Refused, ToolError
 
 __all__ = ["Grants", "Permissions", "Rule", "parse_rule"]
 
@@ -139,6 +139,8 @@ class Permissions:
             case "always":
                 self._always.add((question.tool, question.subject))
                 return None
+            case Refused(words):
+                return f"denied: the user said no to this: {words}"
             case "no":
                 return "denied: the user said no to this; don't try it in another way, ask what to do instead"
 

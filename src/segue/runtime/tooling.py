@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from segue.canonical.blocks import Block
 
-__all__ = ["Answer", "Approve", "Arguments", "Context", "Question", "Result", "Tool", "ToolError"]
+__all__ = ["Answer", "Approve", "Arguments", "Context", "Question", "Refused", "Result", "Tool", "ToolError"]
 
 Arguments: TypeAlias = Mapping[str, Any]
 
@@ -47,7 +47,13 @@ class Question(Struct, frozen=True):
     allowed_by: Literal["pattern", "tool", "name"] = "pattern"
 
 
-Answer: TypeAlias = Literal["once", "always", "no"]
+class Refused(Struct, frozen=True):
+    """A no, and why, in words for the model."""
+
+    words: str
+
+
+Answer: TypeAlias = Literal["once", "always", "no"] | Refused
 Approve: TypeAlias = Callable[[Question], Awaitable[Answer]]
 """Asks somebody. `always` holds for this tool and subject as long as the session lives."""
 

@@ -23,7 +23,7 @@ from segue.cli.chatting.meter import Meter
 from segue.cli.chatting.recap import recap
 from segue.errors import SegueError
 from segue.runtime.switching import Situation
-from segue.runtime.tooling import Answer, Question
+from segue.runtime.tooling import Answer, Question, Refused
 from segue.view.clean import harmless, harmless_line
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Chat:
         self.surface.hear(event)
 
     async def approve(self, question: Question) -> Answer:
-        """Asks whoever sits there, one question at a time. A no with words is told to the model as the next message."""
+        """Asks whoever sits there, one question at a time. The words of a no are told to the model."""
         async with self._asking:
             answer, words = meant(await self.surface.ask(question))
         title = cut(harmless_line(question.title or question.tool), 60)
@@ -165,9 +165,7 @@ class Chat:
                 return "always"
             case _:
                 self.tell(f"no: {words or title}", "class:warn")
-                if words:
-                    self._waiting.append(words)
-                return "no"
+                return Refused(words) if words else "no"
 
     # ------------------------------------------------------------------------------------------------ for the surface
 
