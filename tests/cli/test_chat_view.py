@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from segue.canonical.request import Usage
 from segue.cli.chatting.approvals import choices, meant, question_rows
-from segue.view.clean import harmless, harmless_line
 from segue.cli.chatting.footer import footer
 from segue.cli.chatting.looks import Row, columns, cut, plain, table, wrapped
 from segue.cli.chatting.meter import Meter
@@ -20,6 +19,7 @@ from segue.cli.chatting.prose import Prose
 from segue.cli.chatting.view import View
 from segue.runtime import events
 from segue.runtime.tooling import Question
+from segue.view.clean import harmless, harmless_line
 
 MODEL: dict[str, Any] = {"provider": "anthropic", "model": "claude-sonnet-5"}
 ATTACKS = [
