@@ -9,6 +9,7 @@ import tracemalloc
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,19 +28,20 @@ from .writing import in_pieces, written_in_steps
 Idle = Callable[[int], bytes]
 PIECE = "word, "
 FAMILIES = {name: wire.on or name for name, wire in WIRES.items()}
+_OURS = Path(segue.__file__).parent
 
 
 @contextmanager
 def traced() -> Generator[Callable[[], int], None, None]:
-    """Gives how many bytes are held by now that were not held at the beginning."""
+    """Gives how many bytes segue holds by now that it did not hold at the beginning, whatever other threads do."""
     gc.collect(1)
     tracemalloc.start()
     try:
-        before = tracemalloc.get_traced_memory()[0]
 
         def held() -> int:
             gc.collect(1)
-            return tracemalloc.get_traced_memory()[0] - before
+            ours = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(True, f"{_OURS}/*")])
+            return sum(row.size for row in ours.statistics("filename"))
 
         yield held
     finally:
