@@ -391,6 +391,22 @@ def test_any_width(room: Room, columns: int):
     seat.see("So be it.")
 
 
+def test_a_window_made_smaller_leaves_no_trail(room: Room):
+    room.provider("anthropic", "say One.\n---\nsay Two.")
+    seat = room.chat("-m", CLAUDE, columns=120)
+    seat.see(PROMPT)
+    seat.enter("go")
+    seat.see("One.", PROMPT)
+    for columns in (70, 30, 100):
+        seat.resize(columns)
+        seat.type("x")
+        seat.wait_for(lambda: any(line.startswith("❯ x") for line in seat.lines))
+        seat.type("\x7f")
+        seat.see(PROMPT)
+        assert sum("───" in line for line in seat.lines) == 1
+        assert sum(line.startswith("❯ ") for line in seat.lines) == 2
+
+
 def test_no_color_means_none(room: Room):
     room.provider("anthropic", "say **Bold** and `code`.")
     seat = room.chat("-m", CLAUDE, NO_COLOR="1")
