@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
 import sys
@@ -259,6 +260,45 @@ def test_ctrl_c_ends_running_tools(room: Room):
     assert accepted(claude)
 
 
+def test_ctrl_c_gives_back_what_was_not_sent(room: Room):
+    claude = room.provider("anthropic", "say  Some words.\nwait 3600\nsay more\n---\nsay Again.")
+    seat = room.chat("-m", CLAUDE)
+    seat.see(PROMPT)
+    seat.enter("hello")
+    seat.see("Some words.")
+    for line in ("next one", "then this"):
+        seat.enter(line)
+        seat.see(f"+ {line}")
+    seat.type("half")
+    seat.see("half")
+    seat.type(CTRL_C)
+    seat.see("cancelled", "❯ next one\n  then this\n  half")
+    assert len(claude.requests) == 1
+    seat.type(ENTER)
+    seat.see("Again.")
+    assert "next one\\nthen this\\nhalf" in spoken(claude)
+
+
+def test_ctrl_c_twice_leaves_nothing_running(room: Room):
+    script = "call shell " + json.dumps({"command": "trap '' INT TERM; echo $$ > pid; while :; do sleep 0.1; done"})
+    claude = room.provider("anthropic", f"{script}\n---\nsay On we go.")
+    seat = room.chat("-m", CLAUDE, "--allow", "shell")
+    seat.see(PROMPT)
+    seat.enter("run it")
+    seat.see("⟳ shell")
+    seat.wait_for(lambda: (room.work / "pid").exists() and (room.work / "pid").read_text().strip())
+    seat.type(CTRL_C + CTRL_C)
+    assert seat.left() == 0
+    assert "– shell" in seat.text
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((room.work / "pid").read_text()), 0)
+    again = room.chat("-c", "-m", CLAUDE)
+    again.see(PROMPT, "– shell")
+    again.enter("go on")
+    again.see("On we go.")
+    assert accepted(claude)
+
+
 def test_a_subagents_calls_stand_below_its_own(room: Room):
     script = (
         'call task {"description": "count files", "prompt": "Count them."}\n---\n'
@@ -359,6 +399,66 @@ def test_a_conversation_goes_on_where_it_was_left(room: Room):
     assert accepted(claude)
     with room.store() as store:
         assert len(store.list()) == 1
+
+
+def test_two_chats_on_one_conversation(room: Room):
+    claude = room.provider("anthropic", "say One.\n---\nsay Two.\n---\nsay Three.")
+    first = room.chat("-m", CLAUDE)
+    first.see(PROMPT)
+    first.enter("first words")
+    first.see("One.")
+    second = room.chat("-c", "-m", CLAUDE)
+    second.see(PROMPT, "open elsewhere; /fork goes on in a copy")
+    second.enter("from the second")
+    second.see("open elsewhere", count=2)
+    second.wait_for(lambda: second.lines.count("❯ from the second") == 2)  # what was asked, and the input line
+    first.enter("more words")
+    first.see("Two.")
+    first.type(CTRL_D)
+    assert first.left() == 0
+    second.type(ENTER)
+    second.see("2 messages came from elsewhere meanwhile", "❯ more words", "Two.", "Three.")
+    asked = [message["content"] for message in claude.requests[-1].body["messages"] if message["role"] == "user"]
+    assert asked == ["first words", "more words", "from the second"]
+    assert accepted(claude)
+
+
+def test_words_after_a_command_wait_until_it_is_done(room: Room):
+    claude = room.provider("anthropic", "say One.\n---\nsay Two.")
+    seat = room.chat("-m", CLAUDE)
+    seat.see(PROMPT)
+    seat.enter("first words")
+    seat.see("One.")
+    seat.type(f"/new{ENTER}elsewhere{ENTER}")
+    seat.see("Two.")
+    assert "first words" not in spoken(claude)
+    with room.store() as store:
+        assert sorted(row.opening for row in store.list()) == ["elsewhere", "first words"]
+
+
+def test_a_copy_and_the_way_back(room: Room):
+    claude = room.provider("anthropic", "say One.\n---\nsay In the copy.\n---\nsay Back.")
+    seat = room.chat("-m", CLAUDE)
+    seat.see(PROMPT)
+    seat.enter("/fork")
+    seat.see("nothing was said yet; there is nothing to copy")
+    with room.store() as store:
+        (row,) = store.list()
+    seat.enter(f"/sessions {row.id}")
+    seat.see(f"{row.id} is this conversation")
+    seat.enter("hello")
+    seat.see("One.")
+    seat.enter("/fork")
+    seat.see(f"a copy of {row.id}, which stays as it is", "One.", count=1)
+    seat.enter("in there")
+    seat.see("In the copy.")
+    seat.enter(f"/sessions {row.id}")
+    seat.see(f"conversation {row.id}, 2 messages")
+    seat.enter("and here")
+    seat.see("Back.")
+    assert "in there" not in spoken(claude)
+    seat.enter("/sessions 1")
+    seat.see("✗ several conversations begin with '1'")
 
 
 def test_a_conversation_without_a_word_is_not_kept(room: Room):

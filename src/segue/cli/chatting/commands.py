@@ -71,5 +71,7 @@ async def run(chat: Chat, line: str) -> None:
         if chat.busy and not command.busy:
             raise InputError(f"/{command.name} has to wait until the turn is over; Ctrl-C ends it")
         await command(chat, command.checked(words.strip()))
+    except InputError as error:
+        chat.tell(f"✗ {error.message}", "class:bad")
     except SegueError as error:
         chat.tell(f"✗ {error}", "class:bad")

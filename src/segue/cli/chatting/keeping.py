@@ -121,7 +121,10 @@ async def _sessions(chat: Chat, words: str) -> None:
     if store is None:
         raise InputError("conversations are not kept here")
     if words:
-        await chat.open(chat.agent.kept(words))
+        book = chat.agent.kept(words)
+        if book.id == chat.agent.conversation:
+            raise InputError(f"{book.id} is this conversation")
+        await chat.open(book)
         return
     now = time.time()
     rows = [
@@ -146,7 +149,11 @@ def _title(row: Summary) -> str:
 
 async def _fork(chat: Chat, words: str) -> None:
     _, book = _kept(chat)
-    await chat.open(book.fork())
+    if not book.messages:
+        raise InputError("nothing was said yet; there is nothing to copy")
+    copy = book.fork()
+    chat.tell(f"a copy of {book.id}, which stays as it is")
+    await chat.open(copy)
 
 
 async def _export(chat: Chat, words: str) -> None:
