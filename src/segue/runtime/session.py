@@ -155,8 +155,12 @@ class Session:
             turns.last, outcomes = turn.reply, turn.outcomes
             if self._cancelled:
                 raise _CancelledError
-            if turns.last.finish != "pause" and not outcomes:
-                return "answered", turns.last.text
+            if outcomes:
+                turns.paused = []
+            elif turns.last.finish == "pause":
+                turns.paused.append(turns.last.text)
+            else:
+                return "answered", "\n".join(text for text in (*turns.paused, turns.last.text) if text)
         return "steps", f"stopped after {self.limits.steps} turns; say on to go on"
 
     async def turn(self) -> Turn:
@@ -326,7 +330,7 @@ class Session:
             raise UpstreamError.broken(endpoint.provider, endpoint.model, why) from None
         if reply.finish == "error":
             self.book.broke(reply)
-            raise UpstreamError.broken(endpoint.provider, endpoint.model, reply.cause or "broke off")
+            raise UpstreamError.broken(endpoint.provider, endpoint.model, reply.cause or "it came to no end")
         return reply
 
     # --------------------------------------------------------------------------------------------------------- around
@@ -356,6 +360,8 @@ class _Turns:
     def __init__(self) -> None:
         self.count = 0
         self.last: Reply | None = None
+        self.paused: list[str] = []
+        """What was said before the model paused in mid-answer."""
 
 
 def _whole(reply: Reply) -> Reply:
