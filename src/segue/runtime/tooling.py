@@ -35,6 +35,7 @@ class Question(Struct, frozen=True):
     not `needed` is asked only where a rule says so. `also` are other names of the subject, on which a rule that denies
     or asks holds too; of `parts` each has to be allowed. `allowed_by` says which rules may allow it: any whose
     `pattern` fits, only those for the whole `tool` or this very subject, or only one that gives the subject by `name`.
+    `to_name` are, for each of the parts, the words that a wildcard does not cover: a rule has to have them itself.
     """
 
     tool: str
@@ -45,6 +46,7 @@ class Question(Struct, frozen=True):
     also: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     allowed_by: Literal["pattern", "tool", "name"] = "pattern"
+    to_name: tuple[tuple[str, ...], ...] = ()
 
 
 class Refused(Struct, frozen=True):

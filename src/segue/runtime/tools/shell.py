@@ -15,7 +15,7 @@ from pathlib import Path
 
 from segue.runtime.environ import child_environment
 from segue.runtime.tooling import Arguments, Context, Question, Result, Tool, ToolError
-from segue.runtime.tools.commands import commands_in, simple_commands
+from segue.runtime.tools.commands import commands_in, options_to_name, simple_commands
 from segue.runtime.tools.texts import size_words
 
 __all__ = ["shell"]
@@ -194,6 +194,7 @@ def _question(arguments: Arguments, folder: Path) -> Question:
         also=commands_in(command),
         parts=parts or (),
         allowed_by="pattern" if parts else "tool",
+        to_name=tuple(map(options_to_name, parts or ())),
     )
 
 
