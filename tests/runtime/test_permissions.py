@@ -67,6 +67,38 @@ def test_a_host_is_not_found_in_a_path():
         assert rules.judge(Question("fetch_url", address, "fetch"))[0] == "ask"
 
 
+@pytest.mark.parametrize("name", ["DBPASS", "CREDS", "MYKEY", "APP_SK", "DB_PW", "MY_PWD", "DB_PASS", "MYSQLPWD", "KEYS"])
+def test_a_secret_is_known_by_its_name(name):
+    assert secret_names({name: "blue-moon"}) == {name}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "sk-ant-api03-abcdefgh",
+        "sk-abcdefghij",
+        "AKIAIOSFODNN7EXAMPLE",
+        "xoxb-1234567890-abc",
+        "eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl",
+        "sk_live_abcdefghijkl",
+        "ghp_abcdefghijklmnopqrst",
+        "glpat-abcdefghijklmnopqrst",
+        "-H 'Authorization: Bearer abcdef123456789'",
+    ],
+)
+def test_a_secret_is_known_by_its_form(value):
+    assert secret_names({"PLAIN": value}) == {"PLAIN"}
+
+
+def test_what_programs_need_is_no_secret():
+    plain = {
+        **{"PWD": "/home/me/project", "OLDPWD": "/home/me", "SSH_ASKPASS": "/usr/bin/ask", "HOME": "/home/me"},
+        **{"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "EDITOR": "vi", "LS_COLORS": "rs=0:di=01;34", "USER": "me"},
+        **{"SSH_AUTH_SOCK": "/tmp/ssh-x/agent.1", "VIRTUAL_ENV": "/home/me/.venv", "PROXY": "http://proxy.example:8080"},
+    }
+    assert child_environment(plain) == plain
+
+
 SHELL = [
     # (command, allowed patterns, what comes of it)
     ("git log --format=x --output=.bashrc -1", ["git log *"], "ask"),
