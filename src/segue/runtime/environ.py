@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 
 from segue.scrubbing import SHAPES
 
-__all__ = ["child_environment", "secret_names"]
+__all__ = ["child_environment", "is_worth_hiding", "secret_names"]
 
 _NAMES = (
     "*API_KEY*",
@@ -75,6 +75,13 @@ def _is_secret(name: str, value: str) -> bool:
 
 def _fits(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def is_worth_hiding(name: str, value: str) -> bool:
+    """Whether the text of a secret gives anything away. A region, a path, a switch do not."""
+    upper = name.upper()
+    is_setting = upper.startswith("AWS_") and not _fits(upper, [pattern for pattern in _NAMES if pattern != "AWS_*"])
+    return len(value) >= _SHORTEST and not value.startswith(("/", "~", "./")) and not is_setting
 
 
 def child_environment(

@@ -97,6 +97,7 @@ class Tool:
     `blocking` ones run in a thread and are given up on cancellation; others are coroutines and are cancelled. `writes`
     are the files that a call changes: calls that change the same one run in call order. `question` is what has to be
     asked before a call may run; it is None, or not `needed`, where a call neither changes nor leaves the folder.
+    `withholds` gives the secrets that the tool is kept from, names by values: no tool beside it tells them either.
     """
 
     name: str
@@ -108,3 +109,4 @@ class Tool:
     writes: Callable[[Arguments, Path], Sequence[Path]] = _no_paths
     question: Callable[[Arguments, Path], Question | None] = _no_question
     shown: Callable[[Arguments], str] = _nothing_shown
+    withholds: Callable[[], Mapping[str, str]] | None = None

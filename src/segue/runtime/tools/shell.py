@@ -17,6 +17,7 @@ from segue.runtime.environ import child_environment
 from segue.runtime.tooling import Arguments, Context, Question, Result, Tool, ToolError
 from segue.runtime.tools.commands import commands_in, options_to_name, simple_commands
 from segue.runtime.tools.texts import size_words
+from segue.runtime.withholding import hide_process, withheld_from
 
 __all__ = ["shell"]
 
@@ -102,6 +103,7 @@ async def _run(arguments: Arguments, context: Context, environment: Callable[[],
         raise ToolError("a command can't have a null character in it")
     seconds = min(arguments.get("timeout", _TIMEOUT), _LONGEST)
     output = _Output(context.progress)
+    hide_process()
     # A pipe of our own: the process has ended when it has, and not when all its heirs have closed their ends.
     reading, writing = os.pipe()
     loop = asyncio.get_running_loop()
@@ -228,4 +230,5 @@ def shell(environment: Callable[[], Mapping[str, str]] = child_environment) -> T
         timeout=_LONGEST + 30.0,
         question=_question,
         shown=lambda arguments: str(arguments.get("command", "")).strip().partition("\n")[0],
+        withholds=lambda: withheld_from(environment),
     )
