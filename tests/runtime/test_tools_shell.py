@@ -186,6 +186,30 @@ def test_a_folder_that_is_gone_is_told(tmp_path):
         run(shell(), tmp_path / "gone", command="pwd")
 
 
+MORTAL = """
+import asyncio, pathlib, sys
+from segue.runtime.tooling import Context
+from segue.runtime.tools.shell import shell
+
+asyncio.run(shell().run({"command": sys.argv[1]}, Context(pathlib.Path(sys.argv[2]), progress=print)))
+"""
+
+
+def test_commands_end_with_a_process_that_is_killed(tmp_path):
+    command = [sys.executable, "-u", "-c", MORTAL, STUBBORN, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "ready\n"
+        running.kill()
+    gone(tmp_path)
+
+
+def test_what_keeps_a_command_is_not_seen_by_it(tmp_path):
+    told = text_of(run(shell(), tmp_path, command="jobs; wait; cat; ls /proc/$$/fd | wc -l; echo $0 $#; echo $PPID"))
+    assert told.split("\n")[0] in ("3", "4")
+    assert told.endswith(f"bash 0\n{os.getpid()}")
+
+
 HIDDEN = """
 import asyncio, ctypes, pathlib
 from segue.runtime.tooling import Context

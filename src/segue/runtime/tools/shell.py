@@ -30,6 +30,8 @@ _LINGER = 0.2
 _PROGRESS = 0.1
 _CHUNK = 65_536
 # Nobody can answer, page or look at colours.
+# Its input is a pipe from segue that nobody writes to: when segue is gone, however that came, so is the whole group.
+_KEEPER = "exec 3<&0 </dev/null; { read -r _ <&3; kill -s KILL 0; } >/dev/null 2>&1 & exec 3<&-; exec \"$@\""
 _QUIET = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb", "NO_COLOR": "1"}
 
 
@@ -95,6 +97,8 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         pass
     finally:
         _signal(process.pid, signal.SIGKILL)
+        if process.stdin is not None:
+            process.stdin.close()
 
 
 async def _run(arguments: Arguments, context: Context, environment: Callable[[], Mapping[str, str]]) -> Result:
@@ -112,10 +116,14 @@ async def _run(arguments: Arguments, context: Context, environment: Callable[[],
     try:
         try:
             process = await asyncio.create_subprocess_exec(
+                "/bin/sh",
+                "-c",
+                _KEEPER,
+                "sh",
                 shutil.which("bash") or "/bin/sh",
                 "-c",
                 command,
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=asyncio.subprocess.PIPE,
                 stdout=writing,
                 stderr=writing,
                 cwd=context.folder,
