@@ -312,6 +312,34 @@ def test_a_subagent_works_and_is_not_what_is_gone_on_with(project: Project, play
     assert project.run("run", *MODEL, "-c", "--json", "Again?").json["conversation"] == told["conversation"]
 
 
+def test_work_goes_to_another_provider_only_with_leave(project: Project, playing):
+    order = '{"description": "look", "prompt": "Read notes.txt", "model": "kimi/kimi-k2.6"}'
+    script = f"call task {order}\n---\nsay It said: {{task}}\n"
+    with segue.emulator.start("kimi", script="say From the moon.\n") as moon:
+        place: dict[str, Any] = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
+        playing(script)
+        denied = project.run("run", *MODEL, "Go", **place)
+        assert "denied: giving work to moonshot/kimi-k2.6" in denied.lines[0]
+        assert list(moon.requests) == []
+        playing(script)
+        allowed = project.run("run", *MODEL, "--allow", "task(moonshot/*)", "Go", **place)
+        assert allowed.lines == ["It said: From the moon."]
+        assert "task look → kimi/kimi-k2.6 (" in allowed.err
+    with segue.emulator.start("kimi", script="say From the moon.\n") as moon:
+        place = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
+        playing(script)
+        route = (*MODEL, "-m", "kimi/kimi-k2.6")
+        told = project.run("run", *route, "--json", "Go", **place).json
+    assert told["text"] == "It said: From the moon."
+    assert told["models"] == ["anthropic/claude-sonnet-5", "moonshot/kimi-k2.6"]
+
+
+def test_a_task_for_a_model_of_the_same_provider_needs_no_leave(project: Project, playing):
+    order = '{"description": "look", "prompt": "Read notes.txt", "model": "anthropic/claude-haiku-4-5"}'
+    playing(f"call task {order}\n---\nsay Small.\n---\nsay It said: {{task}}\n")
+    assert project.run("run", *MODEL, "Go").lines == ["It said: Small."]
+
+
 # ------------------------------------------------------------------------------------------------------ conversations
 
 

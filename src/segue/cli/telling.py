@@ -40,15 +40,18 @@ class Teller(Protocol):
 
 
 class Bill:
-    """What replies cost, subagents' too; nothing where the price of one is not known."""
+    """What replies cost, subagents' too; nothing where the price of one is not known. `models` are all that were asked."""
 
     def __init__(self, price: Callable[[str, str, Usage], float | None]) -> None:
         self.cost: float | None = None
         self.model: str | None = None
+        self.models: dict[str, None] = {}
         self._price = price
         self._known = True
 
     def hear(self, event: Event) -> None:
+        if isinstance(event, events.Requested):
+            self.models[f"{event.provider}/{event.model}"] = None
         if not isinstance(event, events.Replied):
             return
         if event.task is None:
@@ -189,6 +192,7 @@ class Value:
             "error": None if ended.how == "answered" else ended.text,
             "finish": ended.finish,
             "model": bill.model or opened.model,
+            "models": list(bill.models),
             "emulated": opened.emulated,
             "conversation": opened.conversation,
             "turns": ended.turns,

@@ -90,7 +90,10 @@ class Session:
     ) -> None:
         self.book = book
         self.route = route
-        self.toolbox = toolbox if models is None else toolbox.with_tools(task_tool(Subagents(self, models).spawn))
+        self.toolbox = toolbox
+        if models is not None:
+            others = Subagents(self, models)
+            self.toolbox = toolbox.with_tools(task_tool(others.spawn, others.leave))
         self.limits = limits
         self.debug = debug
         self.usage = Usage()
