@@ -111,7 +111,7 @@ class Agent:
         self._stack.push_async_callback(self.tools.close)
         self.toolbox = await self.tools.toolbox(Path.cwd())
         if self._wishes.keep:
-            self.store = self._stack.enter_context(stored.opened(make=True))
+            self.store = self._stack.enter_context(stored.opened(make=True, trusting=self._wishes.trusting, told=True))
         self.session = self._session(self._book())
 
     def _session(self, book: Book) -> Session:
