@@ -358,6 +358,27 @@ def test_a_conversation_goes_on(project: Project, playing):
         assert [message.speaker for message in StoredConversation(store, first).messages] == ["human", "ai"] * 3
 
 
+def test_a_conversation_goes_on_with_its_own_model(project: Project, playing):
+    playing("say One.\n---\nsay Two.\n---\nsay Six.\n")
+    with segue.emulator.start("anthropic", script="say Three.\n---\nsay Four.\n---\nsay Five.\n", keys=[KEY]) as mine:
+        config = project.home / ".config" / "segue" / "config.toml"
+        own = f'[providers.mine]\napi = "anthropic"\nbase_url = "{mine.base_url}"\nkey_variable = "TEST_KEY"\n'
+        config.write_text(f'model = "anthropic/claude-sonnet-5"\n{config.read_text()}{own}')
+        first = project.run("run", "--json", "First").json
+        assert first["model"] == "anthropic/claude-sonnet-5"
+        assert project.run("run", "-c", "--json", "Second").json["model"] == "anthropic/claude-sonnet-5"
+        project.run("run", "-c", "-m", "mine/claude-haiku-4-5", "Third")
+        ended = project.run("run", "-c", "Fourth")
+        assert ended.lines == ["Four."]
+        assert "mine/claude-haiku-4-5 (it was asked last in this conversation)" in ended.err
+        told = project.run("run", "-s", first["conversation"], "--fork", "--json", "Fifth").json
+        assert (told["text"], told["model"]) == ("Five.", "mine/claude-haiku-4-5")
+        config.write_text(config.read_text().replace(own, ""))
+        ended = project.run("run", "-c", "Sixth")
+        assert ended.lines == ["Six."]
+        assert "the conversation's own can't be asked: " in ended.err
+
+
 def test_a_fork_leaves_the_other_as_it_is(project: Project, playing):
     playing("say One.\n---\nsay Two.\n")
     first = project.run("run", *MODEL, "--json", "First").json["conversation"]

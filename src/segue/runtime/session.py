@@ -235,7 +235,7 @@ class Session:
         if endpoint != self._asked:
             if self._asked is not None:
                 self.emit(Moved(provider=endpoint.provider, model=endpoint.model, why=choice.why))
-            self.book.switch(endpoint.api, endpoint.model)
+            self.book.switch(endpoint.api, endpoint.model, provider=endpoint.provider)
             self._asked = endpoint
         return endpoint
 

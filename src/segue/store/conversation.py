@@ -220,9 +220,9 @@ class StoredConversation:
 
         self._write(change, _and_told)
 
-    def switch(self, target: str, model: str | None = None) -> None:
+    def switch(self, target: str, model: str | None = None, *, provider: str | None = None) -> None:
         """Another target from the next request on."""
-        self._note(Switched(target, model))
+        self._note(Switched(target, model, provider))
 
     def rename(self, title: str) -> None:
         self._note(Titled(title))
