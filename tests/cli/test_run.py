@@ -442,6 +442,16 @@ def test_the_second_model_answers_where_the_first_does_not(project: Project, pla
         assert [message.speaker for message in chat.messages] == ["human", "ai"]
 
 
+def test_where_both_fail_the_last_one_is_told_and_no_turn_is_counted(project: Project, playing):
+    playing("error 529 Overloaded (retry after 100)\n")
+    with segue.emulator.start("kimi", script="error 529 Overloaded (retry after 100)\n") as moon:
+        place: dict[str, Any] = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
+        told = project.run("run", *MODEL, "-m", "kimi/kimi-k2.6", "--json", "Hi", **place).json
+    assert told["error"].startswith("moonshot/kimi-k2.6 ")
+    assert (told["model"], told["turns"]) == ("moonshot/kimi-k2.6", 0)
+    assert told["models"] == ["anthropic/claude-sonnet-5", "moonshot/kimi-k2.6"]
+
+
 def test_a_rule_decides_which_model_is_asked(project: Project, playing):
     playing("say Short.\n")
     with segue.emulator.start("kimi", script="say Long.\n") as moon:

@@ -40,7 +40,10 @@ class Teller(Protocol):
 
 
 class Bill:
-    """What replies cost, subagents' too; nothing where the price of one is not known. `models` are all that were asked."""
+    """What replies cost, subagents' too; nothing where the price of one is not known.
+
+    `models` are all that were asked, `model` the last one that was not a subagent's: whoever answered, or failed to.
+    """
 
     def __init__(self, price: Callable[[str, str, Usage], float | None]) -> None:
         self.cost: float | None = None
@@ -51,11 +54,12 @@ class Bill:
 
     def hear(self, event: Event) -> None:
         if isinstance(event, events.Requested):
-            self.models[f"{event.provider}/{event.model}"] = None
+            name = f"{event.provider}/{event.model}"
+            self.models[name] = None
+            if event.task is None:
+                self.model = name
         if not isinstance(event, events.Replied):
             return
-        if event.task is None:
-            self.model = f"{event.provider}/{event.model}"
         spent = self._price(event.provider, event.model, event.usage) if event.usage is not None else None
         self._known = self._known and spent is not None
         self.cost = (self.cost or 0.0) + spent if self._known and spent is not None else None

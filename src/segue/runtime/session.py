@@ -153,8 +153,8 @@ class Session:
 
     async def _exchange(self, turns: _Turns) -> tuple[HowEnded, str]:
         while turns.count < self.limits.steps:
-            turns.count += 1
             turn = await self.turn()
+            turns.count += 1
             turns.last, outcomes = turn.reply, turn.outcomes
             if self._cancelled:
                 raise _CancelledError
