@@ -496,6 +496,21 @@ def test_a_model_without_a_key_fails_and_names_the_variable(project: Project):
     assert "ANTHROPIC_API_KEY" in ended.err
 
 
+def test_what_nobody_was_asked_is_not_what_is_gone_on_with(project: Project, playing):
+    playing("say One.\n---\nsay Two.\n")
+    first = project.run("run", *MODEL, "--json", "First").json["conversation"]
+    for form in ("--json", "-q", "--jsonl"):
+        ended = project.run("run", "-m", "openai/gpt-4.1", form, "Lost")
+        assert ended.code == 1
+        if form == "--json":
+            assert (ended.json["how"], ended.json["conversation"]) == ("failed", None)
+    assert "conversation" not in project.run("run", "-m", "openai/gpt-4.1", "Lost").err
+    with SqliteStore(project.store) as store:
+        assert [row.id for row in store.list()] == [first]
+    assert project.run("run", "-m", "openai/gpt-4.1", "-c", "Kept").code == 1
+    assert project.run("run", *MODEL, "-c", "--json", "Second").json["conversation"] == first
+
+
 def test_a_refused_key_fails_and_is_not_shown(project: Project, playing):
     playing("say Yes.\n")
     for form in ("-q", "--json", "--jsonl"):
@@ -529,9 +544,12 @@ def test_a_limit_of_steps_is_1(project: Project, playing):
     playing(READ)
     ended = project.run("run", *MODEL, "-q", "--steps", "1", "Hi")
     assert ended.code == 1
-    assert "stopped after 1 turn" in ended.err
     with kept(project) as chat:
+        assert f"stopped after 1 turn, the most for one question; segue run -s {chat.id} goes on" in ended.err
         assert chat.pending == []
+    playing(READ)
+    told = project.run("run", *MODEL, "--json", "--no-store", "--steps", "1", "Hi").json
+    assert told["error"] == "stopped after 1 turn, the most for one question; --steps allows more"
 
 
 def test_an_answer_that_is_cut_is_told_so(project: Project, playing):

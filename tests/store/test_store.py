@@ -428,16 +428,15 @@ def test_the_lease_of_a_process_that_is_gone_is_free_at_once(store: SqlStore) ->
         store.acquire(conversation, "another", 1000)
     store.release(conversation, mine)
     program = "from segue.store.owners import own_name; print(own_name())"
-    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    dead = process.stdout.read().strip()
-    deadline = time.monotonic() + 20
-    while not is_gone(dead) and time.monotonic() < deadline:  # a zombie too has gone
-        time.sleep(0.01)
-    store.acquire(conversation, dead, 1000)
-    assert store.lease(conversation) is None
-    assert store.acquire(conversation, "another", 1000).owner == "another"
-    process.wait()
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        dead = process.stdout.read().strip()
+        deadline = time.monotonic() + 20
+        while not is_gone(dead) and time.monotonic() < deadline:  # a zombie too has gone
+            time.sleep(0.01)
+        store.acquire(conversation, dead, 1000)
+        assert store.lease(conversation) is None
+        assert store.acquire(conversation, "another", 1000).owner == "another"
     assert is_gone(dead)
 
 

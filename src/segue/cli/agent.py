@@ -23,7 +23,7 @@ from segue.runtime.events import Compressed, Ended
 from segue.runtime.providers import Endpoint
 from segue.runtime.scheduler import Limits
 from segue.runtime.session import Listen, Session
-from segue.runtime.switching import ByRule, Failover, Fixed, RoundRobin, Route, Rule
+from segue.runtime.switching import ByRule, Failover, Fixed, RoundRobin, Route, Rule, Situation
 from segue.runtime.tooling import Approve
 from segue.store.conversation import StoredConversation
 
@@ -230,6 +230,20 @@ class Agent:
         with suppress(SegueError):
             self._make_fit()
         return await self.session.ask(content)
+
+    @property
+    def keyless(self) -> bool:
+        """Whether whoever would be asked now has no key, so that no request will go out."""
+        return self.session.route.choose(Situation(self.book.chat)).endpoint.lacks_key
+
+    def forget(self) -> None:
+        """What nobody was ever asked is not kept."""
+        book = self.book
+        if self.store is None or any(message.speaker == "ai" for message in book.messages):
+            return
+        book.close()
+        with suppress(SegueError):
+            self.store.delete(book.id)
 
     async def take(self, book: Book) -> None:
         """Goes on with another conversation, with the route that there is."""

@@ -90,12 +90,14 @@ class Plain:
         self._harmless = streams.on_terminal(sys.stdout)
         self._open = False
         self._wrote = False
+        self._kept: str | None = None
         self._shown: dict[str, str] = {}
 
     def opened(self, opened: Opened) -> None:
         kept = f"; conversation {opened.conversation}" if opened.conversation else ""
         why = f" ({opened.why})" if opened.why else ""
         self._say(f"{opened.model}{why}{kept}")
+        self._kept = opened.conversation
 
     def hear(self, event: Event) -> None:
         match event:
@@ -124,7 +126,7 @@ class Plain:
     def ended(self, ended: Ended, bill: Bill) -> None:
         self._close()
         if ended.how in ("failed", "steps"):
-            streams.say(ended.text)
+            streams.say(_told(ended, self._kept))
         elif ended.how == "answered" and ended.finish not in ("stop", None):
             streams.say(f"the answer is not whole ({ended.finish})")
 
@@ -160,6 +162,14 @@ class Plain:
             streams.say(line if len(line) <= _SHOWN * 2 else f"{line[: _SHOWN * 2]}…")
 
 
+def _told(ended: Ended, kept: str | None) -> str:
+    """What went wrong, with what helps after a single question."""
+    if ended.how != "steps":
+        return ended.text
+    stopped = ended.text.partition(";")[0]
+    return f"{stopped}; segue run -s {kept} goes on" if kept else f"{stopped}; --steps allows more"
+
+
 class Lines:
     """Every event as a line of JSON; the last one says how it ended."""
 
@@ -193,7 +203,7 @@ class Value:
         value = {
             "text": ended.text if ended.how == "answered" else "",
             "how": ended.how,
-            "error": None if ended.how == "answered" else ended.text,
+            "error": None if ended.how == "answered" else _told(ended, opened.conversation),
             "finish": ended.finish,
             "model": bill.model or opened.model,
             "models": list(bill.models),

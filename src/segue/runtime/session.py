@@ -124,7 +124,7 @@ class Session:
         self._over = over = asyncio.get_running_loop().create_future()
         heart = asyncio.create_task(self._keep())
         how: HowEnded = "cancelled"
-        text, retryable = "cancelled", False
+        text, retryable, cause = "cancelled", False, None
         try:
             self.emit(Began(words=_words(content)))
             self.route.exchange()
@@ -135,6 +135,7 @@ class Session:
             pass
         except SegueError as error:
             how, text, retryable = "failed", str(error), bool(getattr(error, "retryable", False))
+            cause = getattr(error, "cause", None)
         finally:
             heart.cancel()
             self._over = None
@@ -147,6 +148,7 @@ class Session:
                 seconds=self._clock() - began,
                 finish=turns.last.finish if turns.last is not None else None,
                 retryable=retryable,
+                cause=cause,
             )
             self.emit(ended)
         return ended
@@ -160,7 +162,8 @@ class Session:
                 raise _CancelledError
             if turns.last.finish != "pause" and not outcomes:
                 return "answered", turns.last.text
-        return "steps", f"stopped after {self.limits.steps} turns; say on to go on"
+        turned = "1 turn" if self.limits.steps == 1 else f"{self.limits.steps:,} turns"
+        return "steps", f"stopped after {turned}, the most for one question; ask again to go on"
 
     async def turn(self) -> Turn:
         """One reply, and its calls run as one batch."""
