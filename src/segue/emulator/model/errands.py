@@ -78,7 +78,8 @@ def given_with(words: str) -> tuple[str, str]:
 # ------------------------------------------------------------------------------------------------------ work for others
 
 _TASK = re.compile(
-    r"\b(?:sub-?agents?|delegate|another agent|an agent|task tool|tool task|(?:use|call|start|spawn) (?:a |the )?task)\b",
+    r"\b(?:sub-?agents?|delegate|another agent|an agent|task tool|tool task"
+    r"|(?:use|call|start|spawn) (?:a |the )?task)\b",
     re.IGNORECASE,
 )
 _WORK = re.compile(r"\b(?:to|that|which|:)\s+(?P<work>.+)$", re.IGNORECASE | re.DOTALL)
@@ -214,7 +215,54 @@ _SEARCH = re.compile(
     re.IGNORECASE,
 )
 _FILLER = frozenset(
-    ["all", "any", "every", "the", "a", "an", "of", "for", "uses", "use", "usages", "occurrences", "occurrence", "mentions", "mention", "references", "reference", "places", "where", "word", "words", "text", "string", "pattern", "function", "class", "method", "variable", "functions", "me", "out", "called", "that", "says", "with", "calls", "to", "line", "lines", "containing", "which", "contain", "contains", "contents", "comments", "comment"]
+    [
+        "all",
+        "any",
+        "every",
+        "the",
+        "a",
+        "an",
+        "of",
+        "for",
+        "uses",
+        "use",
+        "usages",
+        "occurrences",
+        "occurrence",
+        "mentions",
+        "mention",
+        "references",
+        "reference",
+        "places",
+        "where",
+        "word",
+        "words",
+        "text",
+        "string",
+        "pattern",
+        "function",
+        "class",
+        "method",
+        "variable",
+        "functions",
+        "me",
+        "out",
+        "called",
+        "that",
+        "says",
+        "with",
+        "calls",
+        "to",
+        "line",
+        "lines",
+        "containing",
+        "which",
+        "contain",
+        "contains",
+        "contents",
+        "comments",
+        "comment",
+    ]
 )
 _CUT = re.compile(
     r"\s+(?:in|inside|within|across|under|below|from|defined|used|called|imported|mentioned|here|anywhere|and)\b|[,;]|\.(?=\s|$)",
@@ -278,7 +326,8 @@ _KINDS = {
     "c": "c",
 }
 _KIND = re.compile(
-    rf"\b(?P<kind>{'|'.join(_KINDS)})\s+(?:source\s+)?files?\b|(?<![\w/])\.(?P<ending>[a-z]\w{{0,4}})\s+files?\b", re.IGNORECASE
+    rf"\b(?P<kind>{'|'.join(_KINDS)})\s+(?:source\s+)?files?\b|(?<![\w/])\.(?P<ending>[a-z]\w{{0,4}})\s+files?\b",
+    re.IGNORECASE,
 )
 _WHERE = re.compile(r"\b(?:where\s+(?:is|are)|find|locate|is\s+there)\b", re.IGNORECASE)
 
@@ -306,7 +355,8 @@ _WHOLE = re.compile(
     rf"\b(?:this|the|your|my|our)\s+(?:\w+\s+)?{_THINGS}\b|\blook (?:a)?round\b|\bwhat(?:'s| is| have we| do we have"
     r"| do you see| can you see)\s+(?:(?:all|in|going on)\s+)*(?:here|there|this|around)\b|\bwhat(?:'s| is) this\b"
     r"|\b(?:what|which) do you (?:see|have)\b|\btell me about (?:this|it)\b|\bwhere am i\b|\bget an overview\b"
-    r"|\bhow (?:do|can|would|should) (?:i|we|you|one)\s+(?:run|install|build|use|start|test|set)\b|\bsummar\w+ (?:this|it)\b",
+    r"|\bhow (?:do|can|would|should) (?:i|we|you|one)\s+(?:run|install|build|use|start|test|set)\b"
+    r"|\bsummar\w+ (?:this|it)\b",
     re.IGNORECASE,
 )
 _LISTING = re.compile(

@@ -1,4 +1,4 @@
-"""What the built-in model says at a workbench: what the tools gave, by lines; and, where no tool is for it, what it is."""
+"""What the built-in model says at a workbench: what the tools gave, by lines; where no tool is for it, what it is."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def _report(call: ToolCall | None, result: ToolResponse, bench: Bench) -> str:
     subject = f"{name} ({about})" if about else name
     text = result_text(result).strip("\n")
     if failed(result):
-        return f"I am sorry, this did not work: {subject} failed: {speech.short(speech.without_mark(text)) or 'no word why'}"
+        why = speech.short(speech.without_mark(text)) or "no word why"
+        return f"I am sorry, this did not work: {subject} failed: {why}"
     if not text.strip():
         return f"{subject} came back empty."
     if role == "read":
