@@ -163,7 +163,7 @@ def test_a_no_with_words_reaches_the_model(room: Room):
     seat.enter("no, into notes.txt")
     seat.see("So be it.", "✗ write_file", "denied")
     assert [request.status for request in claude.requests] == [200, 200]
-    assert "into notes.txt" in str(claude.requests[-1].body["messages"][-1])
+    assert "into notes.txt" in str((claude.requests[-1].body or {})["messages"][-1])
     assert not (room.work / "out.txt").exists()
     assert accepted(claude)
 
@@ -203,7 +203,7 @@ def test_a_line_sent_before_the_question_waits_as_the_next_message(room: Room):
     seat.enter("no")
     seat.see("So be it.", "Why?")
     assert not (room.work / "out.txt").exists()
-    assert claude.requests[-1].body["messages"][-1]["content"] == "y"
+    assert (claude.requests[-1].body or {})["messages"][-1]["content"] == "y"
 
 
 TRUSTED = """

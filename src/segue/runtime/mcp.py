@@ -26,6 +26,7 @@ from segue.runtime.mcp_process import LEADER, Overheard, ended, found
 from segue.runtime.mcp_results import told_result
 from segue.runtime.toolbox import schema_fault
 from segue.runtime.tooling import Arguments, Context, Question, Result, Tool, ToolError
+from segue.runtime.withholding import hide_process
 
 if TYPE_CHECKING:
     import mcp
@@ -285,6 +286,7 @@ class _Link:
         for text in given:
             name, _, value = text.partition("=")
             environment[name] = _filled(value, self._environ, f"mcp.{self.name}.env")
+        hide_process()
         folder = self._folder / (server.folder or ".")
         command = found(server.command or "", folder, environment)
         said = Overheard(self._errors)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,6 +16,7 @@ from segue.canonical.request import Tool as Declaration
 from segue.errors import InputError
 from segue.runtime.permissions import Grants, Permissions
 from segue.runtime.tooling import Approve, Arguments, Context, Question, Tool, ToolError
+from segue.runtime.withholding import Veil, withheld_from
 
 __all__ = ["Source", "Toolbox", "schema_fault"]
 
@@ -67,7 +69,23 @@ class Toolbox:
         return self._tools
 
     def _run(self, tool: Tool, arguments: Arguments, context: Context) -> Any:
-        return tool.run(arguments, replace(context, granted=self._grants.take))
+        veil = self._veil()
+
+        def progress(text: str) -> None:
+            context.progress(veil.text(text))
+
+        try:
+            value = tool.run(arguments, replace(context, granted=self._grants.take, progress=progress))
+        except Exception as error:
+            if (told := veil.error(error)) is error:
+                raise
+            raise told from None
+        return veil.awaited(value) if inspect.isawaitable(value) else veil.over(value)
+
+    def _veil(self) -> Veil:
+        """What no result may tell: all that one of the tools is kept from."""
+        kept_from = [tool.withholds for tool in self._seen if tool.withholds is not None] or [withheld_from]
+        return Veil({value: name for withholds in kept_from for value, name in withholds().items()})
 
     # ------------------------------------------------------------------------------------------------------- looking
 

@@ -35,6 +35,7 @@ class Question(Struct, frozen=True):
     not `needed` is asked only where a rule says so. `also` are other names of the subject, on which a rule that denies
     or asks holds too; of `parts` each has to be allowed. `allowed_by` says which rules may allow it: any whose
     `pattern` fits, only those for the whole `tool` or this very subject, or only one that gives the subject by `name`.
+    `to_name` are, for each of the parts, the words that a wildcard does not cover: a rule has to have them itself.
     """
 
     tool: str
@@ -45,6 +46,7 @@ class Question(Struct, frozen=True):
     also: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     allowed_by: Literal["pattern", "tool", "name"] = "pattern"
+    to_name: tuple[tuple[str, ...], ...] = ()
 
 
 class Refused(Struct, frozen=True):
@@ -95,6 +97,7 @@ class Tool:
     `blocking` ones run in a thread and are given up on cancellation; others are coroutines and are cancelled. `writes`
     are the files that a call changes: calls that change the same one run in call order. `question` is what has to be
     asked before a call may run; it is None, or not `needed`, where a call neither changes nor leaves the folder.
+    `withholds` gives the secrets that the tool is kept from, names by values: no tool beside it tells them either.
     """
 
     name: str
@@ -106,3 +109,4 @@ class Tool:
     writes: Callable[[Arguments, Path], Sequence[Path]] = _no_paths
     question: Callable[[Arguments, Path], Question | None] = _no_question
     shown: Callable[[Arguments], str] = _nothing_shown
+    withholds: Callable[[], Mapping[str, str]] | None = None
