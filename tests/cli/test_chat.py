@@ -10,6 +10,7 @@ import sys
 from collections.abc import Generator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,6 +69,11 @@ def room(tmp_path: Path) -> Generator[Room]:
 
 def accepted(*providers: Emulator) -> bool:
     return all(request.accepted for provider in providers for request in provider.requests)
+
+
+def messages(provider: Emulator) -> list[Any]:
+    """Those of the newest request."""
+    return (provider.requests[-1].body or {})["messages"]
 
 
 def spoken(requests: Emulator, number: int = -1) -> str:
@@ -418,7 +424,7 @@ def test_two_chats_on_one_conversation(room: Room):
     assert first.left() == 0
     second.type(ENTER)
     second.see("2 messages came from elsewhere meanwhile", "❯ more words", "Two.", "Three.")
-    asked = [message["content"] for message in claude.requests[-1].body["messages"] if message["role"] == "user"]
+    asked = [message["content"] for message in messages(claude) if message["role"] == "user"]
     assert asked == ["first words", "more words", "from the second"]
     assert accepted(claude)
 
@@ -433,7 +439,7 @@ def test_words_after_a_command_wait_until_it_is_done(room: Room):
     seat.see("Two.")
     assert "first words" not in spoken(claude)
     with room.store() as store:
-        assert sorted(row.opening for row in store.list()) == ["elsewhere", "first words"]
+        assert {row.opening for row in store.list()} == {"elsewhere", "first words"}
 
 
 def test_a_copy_and_the_way_back(room: Room):
