@@ -63,5 +63,6 @@ def task(spawn: Spawn) -> Tool:
         run,
         blocking=False,
         timeout=_TIMEOUT,
+        timing="own",
         shown=lambda arguments: str(arguments.get("description", "")),
     )
