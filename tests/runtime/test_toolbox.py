@@ -162,7 +162,9 @@ def test_arguments_that_do_not_fit(name, arguments, told):
     found = box.find(name)
     assert found is not None
     text = box.check(found, arguments) or ""
-    assert text.startswith(f"the arguments don't fit {name}; nothing was run:\n- ")
+    assert text.startswith(f"the arguments don't fit {name}, and nothing ran: ")
+    assert "\n" not in text
+    assert not text.endswith(": ")
     for part in told:
         assert part in text
 

@@ -138,7 +138,8 @@ class Toolbox:
                 lines.append("and more")
                 break
             lines.append(_problem(error))
-        return "\n".join([f"the arguments don't fit {tool.name}; nothing was run:", *lines])
+        # One line: whoever looks on sees the first, and that is to have the reason.
+        return f"the arguments don't fit {tool.name}, and nothing ran: {'; '.join(lines)}"
 
     async def may(self, tool: Tool, arguments: Arguments, approve: Approve | None) -> str | None:
         """Whether a call may run: None, or why not in words for the model."""
@@ -195,7 +196,7 @@ def schema_fault(schema: Mapping[str, Any]) -> str | None:
 
 def _problem(error: jsonschema_rs.ValidationError) -> str:
     where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path)
-    words = error.message
+    words = " ".join(error.message.split())
     if len(words) > _LONGEST_PROBLEM:
         words = f"{words[: _LONGEST_PROBLEM // 2]} … {words[-_LONGEST_PROBLEM // 2 :]}"
-    return f"- {where.removeprefix('.') or 'arguments'}: {words}"
+    return f"{where.removeprefix('.') or 'arguments'}: {words}"
