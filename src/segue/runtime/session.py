@@ -91,6 +91,7 @@ class Session:
         self.book = book
         self.route = route
         self.toolbox = toolbox if models is None else toolbox.with_tools(task_tool(Subagents(self, models).spawn))
+        self.toolbox.check_rules()
         self.limits = limits
         self.debug = debug
         self.usage = Usage()
