@@ -162,7 +162,7 @@ def test_a_no_with_words_reaches_the_model(room: Room):
     seat.enter("no, into notes.txt")
     seat.see("So be it.", "✗ write_file", "denied")
     assert [request.status for request in claude.requests] == [200, 200]
-    assert "into notes.txt" in str(claude.requests[-1].body["messages"][-1])
+    assert "into notes.txt" in str((claude.requests[-1].body or {})["messages"][-1])
     assert not (room.work / "out.txt").exists()
     assert accepted(claude)
 
@@ -183,6 +183,50 @@ def test_what_was_typed_before_the_question_is_no_answer(room: Room):
     seat.enter("never")
     seat.see("✗ write_file", "So be it.")
     assert not (room.work / "out.txt").exists()
+
+
+def test_a_line_sent_before_the_question_waits_as_the_next_message(room: Room):
+    script = (
+        f"call shell {json.dumps({'command': 'while [ ! -e go ]; do sleep 0.05; done'})}\n---\n{WRITE}\n---\nsay Why?"
+    )
+    claude = room.provider("anthropic", script)
+    seat = room.chat("-m", CLAUDE, "--allow", "shell")
+    seat.see(PROMPT)
+    seat.enter("write it")
+    seat.see("⟳ shell")
+    seat.enter("y")
+    seat.see("+ y")
+    (room.work / "go").touch()
+    seat.see("y yes")
+    assert not (room.work / "out.txt").exists()
+    seat.enter("no")
+    seat.see("So be it.", "Why?")
+    assert not (room.work / "out.txt").exists()
+    assert (claude.requests[-1].body or {})["messages"][-1]["content"] == "y"
+
+
+TRUSTED = """
+[tools]
+allow = ["shell(make *)", "write_file(docs/*)"]
+
+[mcp.notes]
+command = ["no-such-program", "--all"]
+
+[providers.anthropic]
+base_url = "http://127.0.0.1:9/\\u202eelsewhere"
+"""
+
+
+def test_the_question_of_trust_shows_all_that_is_trusted(room: Room):
+    (room.work / ".segue.toml").write_text(TRUSTED)
+    room.provider("kimi", "say Hi.")
+    seat = room.chat("-m", KIMI, columns=60)
+    seat.see("Trust it until it changes?")
+    for word in ("shell(make *)", "write_file(docs/*)", "no-such-program", "--all", "http://127.0.0.1:9/"):
+        assert word in seat.text.replace("\n", "")
+    assert "\u202e".encode() not in seat.raw
+    seat.type("\n")
+    seat.see(PROMPT)
 
 
 def test_ctrl_c_at_a_question_ends_the_turn(room: Room):
@@ -389,6 +433,22 @@ def test_any_width(room: Room, columns: int):
     assert not re.search(r"word$|wra$|tha$", seat.text, re.MULTILINE)
     seat.enter("n")
     seat.see("So be it.")
+
+
+def test_a_window_made_smaller_leaves_no_trail(room: Room):
+    room.provider("anthropic", "say One.\n---\nsay Two.")
+    seat = room.chat("-m", CLAUDE, columns=120)
+    seat.see(PROMPT)
+    seat.enter("go")
+    seat.see("One.", PROMPT)
+    for columns in (70, 30, 100):
+        seat.resize(columns)
+        seat.type("x")
+        seat.wait_for(lambda: any(line.startswith("❯ x") for line in seat.lines))
+        seat.type("\x7f")
+        seat.see(PROMPT)
+        assert sum("───" in line for line in seat.lines) == 1
+        assert sum(line.startswith("❯ ") for line in seat.lines) == 2
 
 
 def test_no_color_means_none(room: Room):

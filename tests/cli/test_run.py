@@ -312,6 +312,34 @@ def test_a_subagent_works_and_is_not_what_is_gone_on_with(project: Project, play
     assert project.run("run", *MODEL, "-c", "--json", "Again?").json["conversation"] == told["conversation"]
 
 
+def test_work_goes_to_another_provider_only_with_leave(project: Project, playing):
+    order = '{"description": "look", "prompt": "Read notes.txt", "model": "kimi/kimi-k2.6"}'
+    script = f"call task {order}\n---\nsay It said: {{task}}\n"
+    with segue.emulator.start("kimi", script="say From the moon.\n") as moon:
+        place: dict[str, Any] = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
+        playing(script)
+        denied = project.run("run", *MODEL, "Go", **place)
+        assert "denied: giving work to moonshot/kimi-k2.6" in denied.lines[0]
+        assert list(moon.requests) == []
+        playing(script)
+        allowed = project.run("run", *MODEL, "--allow", "task(moonshot/*)", "Go", **place)
+        assert allowed.lines == ["It said: From the moon."]
+        assert "task look → kimi/kimi-k2.6 (" in allowed.err
+    with segue.emulator.start("kimi", script="say From the moon.\n") as moon:
+        place = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
+        playing(script)
+        route = (*MODEL, "-m", "kimi/kimi-k2.6")
+        told = project.run("run", *route, "--json", "Go", **place).json
+    assert told["text"] == "It said: From the moon."
+    assert told["models"] == ["anthropic/claude-sonnet-5", "moonshot/kimi-k2.6"]
+
+
+def test_a_task_for_a_model_of_the_same_provider_needs_no_leave(project: Project, playing):
+    order = '{"description": "look", "prompt": "Read notes.txt", "model": "anthropic/claude-haiku-4-5"}'
+    playing(f"call task {order}\n---\nsay Small.\n---\nsay It said: {{task}}\n")
+    assert project.run("run", *MODEL, "Go").lines == ["It said: Small."]
+
+
 # ------------------------------------------------------------------------------------------------------ conversations
 
 
@@ -328,6 +356,27 @@ def test_a_conversation_goes_on(project: Project, playing):
     assert again.json["conversation"] == first
     with SqliteStore(project.store) as store:
         assert [message.speaker for message in StoredConversation(store, first).messages] == ["human", "ai"] * 3
+
+
+def test_a_conversation_goes_on_with_its_own_model(project: Project, playing):
+    playing("say One.\n---\nsay Two.\n---\nsay Six.\n")
+    with segue.emulator.start("anthropic", script="say Three.\n---\nsay Four.\n---\nsay Five.\n", keys=[KEY]) as mine:
+        config = project.home / ".config" / "segue" / "config.toml"
+        own = f'[providers.mine]\napi = "anthropic"\nbase_url = "{mine.base_url}"\nkey_variable = "TEST_KEY"\n'
+        config.write_text(f'model = "anthropic/claude-sonnet-5"\n{config.read_text()}{own}')
+        first = project.run("run", "--json", "First").json
+        assert first["model"] == "anthropic/claude-sonnet-5"
+        assert project.run("run", "-c", "--json", "Second").json["model"] == "anthropic/claude-sonnet-5"
+        project.run("run", "-c", "-m", "mine/claude-haiku-4-5", "Third")
+        ended = project.run("run", "-c", "Fourth")
+        assert ended.lines == ["Four."]
+        assert "mine/claude-haiku-4-5 (it was asked last in this conversation)" in ended.err
+        told = project.run("run", "-s", first["conversation"], "--fork", "--json", "Fifth").json
+        assert (told["text"], told["model"]) == ("Five.", "mine/claude-haiku-4-5")
+        config.write_text(config.read_text().replace(own, ""))
+        ended = project.run("run", "-c", "Sixth")
+        assert ended.lines == ["Six."]
+        assert "the conversation's own can't be asked: " in ended.err
 
 
 def test_a_fork_leaves_the_other_as_it_is(project: Project, playing):
@@ -393,6 +442,16 @@ def test_the_second_model_answers_where_the_first_does_not(project: Project, pla
         assert [message.speaker for message in chat.messages] == ["human", "ai"]
 
 
+def test_where_both_fail_the_last_one_is_told_and_no_turn_is_counted(project: Project, playing):
+    playing("error 529 Overloaded (retry after 100)\n")
+    with segue.emulator.start("kimi", script="error 529 Overloaded (retry after 100)\n") as moon:
+        place: dict[str, Any] = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
+        told = project.run("run", *MODEL, "-m", "kimi/kimi-k2.6", "--json", "Hi", **place).json
+    assert told["error"].startswith("moonshot/kimi-k2.6 ")
+    assert (told["model"], told["turns"]) == ("moonshot/kimi-k2.6", 0)
+    assert told["models"] == ["anthropic/claude-sonnet-5", "moonshot/kimi-k2.6"]
+
+
 def test_a_rule_decides_which_model_is_asked(project: Project, playing):
     playing("say Short.\n")
     with segue.emulator.start("kimi", script="say Long.\n") as moon:
@@ -437,6 +496,21 @@ def test_a_model_without_a_key_fails_and_names_the_variable(project: Project):
     assert "ANTHROPIC_API_KEY" in ended.err
 
 
+def test_what_nobody_was_asked_is_not_what_is_gone_on_with(project: Project, playing):
+    playing("say One.\n---\nsay Two.\n")
+    first = project.run("run", *MODEL, "--json", "First").json["conversation"]
+    for form in ("--json", "-q", "--jsonl"):
+        ended = project.run("run", "-m", "openai/gpt-4.1", form, "Lost")
+        assert ended.code == 1
+        if form == "--json":
+            assert (ended.json["how"], ended.json["conversation"]) == ("failed", None)
+    assert "conversation" not in project.run("run", "-m", "openai/gpt-4.1", "Lost").err
+    with SqliteStore(project.store) as store:
+        assert [row.id for row in store.list()] == [first]
+    assert project.run("run", "-m", "openai/gpt-4.1", "-c", "Kept").code == 1
+    assert project.run("run", *MODEL, "-c", "--json", "Second").json["conversation"] == first
+
+
 def test_a_refused_key_fails_and_is_not_shown(project: Project, playing):
     playing("say Yes.\n")
     for form in ("-q", "--json", "--jsonl"):
@@ -470,9 +544,12 @@ def test_a_limit_of_steps_is_1(project: Project, playing):
     playing(READ)
     ended = project.run("run", *MODEL, "-q", "--steps", "1", "Hi")
     assert ended.code == 1
-    assert "stopped after 1 turn" in ended.err
     with kept(project) as chat:
+        assert f"stopped after 1 turn, the most for one question; segue run -s {chat.id} goes on" in ended.err
         assert chat.pending == []
+    playing(READ)
+    told = project.run("run", *MODEL, "--json", "--no-store", "--steps", "1", "Hi").json
+    assert told["error"] == "stopped after 1 turn, the most for one question; --steps allows more"
 
 
 def test_an_answer_that_is_cut_is_told_so(project: Project, playing):

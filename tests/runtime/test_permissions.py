@@ -67,7 +67,9 @@ def test_a_host_is_not_found_in_a_path():
         assert rules.judge(Question("fetch_url", address, "fetch"))[0] == "ask"
 
 
-@pytest.mark.parametrize("name", ["DBPASS", "CREDS", "MYKEY", "APP_SK", "DB_PW", "MY_PWD", "DB_PASS", "MYSQLPWD", "KEYS"])
+@pytest.mark.parametrize(
+    "name", ["DBPASS", "CREDS", "MYKEY", "APP_SK", "DB_PW", "MY_PWD", "DB_PASS", "MYSQLPWD", "KEYS"]
+)
 def test_a_secret_is_known_by_its_name(name):
     assert secret_names({name: "blue-moon"}) == {name}
 
@@ -92,9 +94,18 @@ def test_a_secret_is_known_by_its_form(value):
 
 def test_what_programs_need_is_no_secret():
     plain = {
-        **{"PWD": "/home/me/project", "OLDPWD": "/home/me", "SSH_ASKPASS": "/usr/bin/ask", "HOME": "/home/me"},
-        **{"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "EDITOR": "vi", "LS_COLORS": "rs=0:di=01;34", "USER": "me"},
-        **{"SSH_AUTH_SOCK": "/tmp/ssh-x/agent.1", "VIRTUAL_ENV": "/home/me/.venv", "PROXY": "http://proxy.example:8080"},
+        "PWD": "/home/me/project",
+        "OLDPWD": "/home/me",
+        "SSH_ASKPASS": "/usr/bin/ask",
+        "HOME": "/home/me",
+        "PATH": "/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "EDITOR": "vi",
+        "LS_COLORS": "rs=0:di=01;34",
+        "USER": "me",
+        "SSH_AUTH_SOCK": "/tmp/ssh-x/agent.1",
+        "VIRTUAL_ENV": "/home/me/.venv",
+        "PROXY": "http://proxy.example:8080",
     }
     assert child_environment(plain) == plain
 

@@ -284,7 +284,9 @@ def test_no_tool_beside_it_tells_them_either(value, blocking, tmp_path, monkeypa
     assert "blue-moon" not in told
 
 
-@pytest.mark.parametrize(("limit", "arguments", "seconds"), [(0.2, {}, 0.2), (0.2, {"timeout": 60}, 0.2), (60, {"timeout": 1}, 1)])
+@pytest.mark.parametrize(
+    ("limit", "arguments", "seconds"), [(0.2, {}, 0.2), (0.2, {"timeout": 60}, 0.2), (60, {"timeout": 1}, 1)]
+)
 def test_the_users_limit_holds_for_a_command(limit, arguments, seconds, tmp_path):
     context = Context(tmp_path, limit=limit)
 

@@ -101,12 +101,12 @@ class Examination:
         told: dict[str, Any] = {}
         self.told["store"] = told
         try:
-            told["place"] = where = shown(stored.place())
-            told["exists"] = stored.is_there()
+            told["place"] = where = shown(stored.place(trusting=self._trusting))
+            told["exists"] = stored.is_there(trusting=self._trusting)
             if not told["exists"]:
                 self._row("note", "store", f"{where}: none yet; it is made with the first conversation")
                 return
-            with stored.opened() as store:
+            with stored.opened(trusting=self._trusting, told=True) as store:
                 count = len(store.list(_COUNTED))
         except (click.ClickException, SegueError) as error:
             told["error"] = error.message if isinstance(error, click.ClickException) else str(error)

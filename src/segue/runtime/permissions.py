@@ -10,8 +10,9 @@ question. Where somebody has to be asked and nobody can be, the answer is no.
 - A glob of `shell` speaks of one simple command. Of `a && b`, `a | b` and the like each part has to be allowed; a
   command with substitutions, redirections or grouping is allowed by the rule `shell` alone, or by its exact text.
   `git log *` allows `git log`, too. An option that names a file to write or a program to run (`--output`, `-o`,
-  `--exec`, `-c` …) is covered by no wildcard, only by a rule that has it itself. A rule that denies is held against every part that can be made out; it is a help
-  against accidents and no wall: a shell has too many ways to say the same thing.
+  `--exec`, `-c` …) is covered by no wildcard, only by a rule that has it itself. A rule that denies is held against
+  every part that can be made out; it is a help against accidents and no wall: a shell has too many ways to say the
+  same thing.
 - What is guarded (`.git`, `.segue.toml`, start-up files of shells, secrets) is allowed only by a rule that gives the
   path itself, without a glob.
 - Rules that deny or ask don't care for upper and lower case; those that allow do.

@@ -317,7 +317,9 @@ class Scheduler:
             return
         variables = contextvars.copy_context()
         variables.run(making.set, (*making.get(), job))
-        context = Context(self._toolbox.folder, call_id=job.call.id, progress=self._teller(job), limit=self._limits.timeout)
+        context = Context(
+            self._toolbox.folder, call_id=job.call.id, progress=self._teller(job), limit=self._limits.timeout
+        )
         job.timer = job.batch.loop.call_later(job.timeout, self._time_out, job)
 
         def over(value: object, error: BaseException | None) -> None:

@@ -30,9 +30,7 @@ _SET_DUMPABLE = 4
 def withheld_from(environment: Callable[[], Mapping[str, str]] = child_environment) -> dict[str, str]:
     """The names of the secrets that are not in an environment, by their values."""
     given = environment()
-    return {
-        value: name for name, value in os.environ.items() if name not in given and is_worth_hiding(name, value)
-    }
+    return {value: name for name, value in os.environ.items() if name not in given and is_worth_hiding(name, value)}
 
 
 @cache

@@ -70,6 +70,12 @@ class Chat:
         return self._turn is not None
 
     @property
+    def holds(self) -> int:
+        """About how many tokens the conversation is by now, with what the model is told beside it."""
+        book = self.session.book
+        return book.chat.tokens if book.messages else 0
+
+    @property
     def folder(self) -> Path:
         return self.agent.toolbox.folder
 
@@ -99,7 +105,6 @@ class Chat:
         before = self.session.book
         await self.agent.take(book)
         self._drop(before)
-        self.meter.forget()
         self.greet()
 
     def _drop(self, book: Book) -> None:
@@ -128,6 +133,7 @@ class Chat:
             width,
             model=endpoint.name,
             meter=self.meter,
+            holds=self.holds,
             context=endpoint.context,
             tool_format=endpoint.tool_format,
             note="emulated" if self.agent.emulated else "",

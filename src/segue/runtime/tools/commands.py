@@ -142,7 +142,9 @@ def _may_become_option(word: str) -> bool:
     if "$" in bare and ("-" in bare or "{" in bare):
         return True
     begins = bare[:1]
-    return (begins in ("{", "[") and "-" in bare) or (begins == "?" and len(bare) > 1) or (begins == "-" and "{" in bare)
+    return (
+        (begins in ("{", "[") and "-" in bare) or (begins == "?" and len(bare) > 1) or (begins == "-" and "{" in bare)
+    )
 
 
 def _is_telling_long(name: str) -> bool:

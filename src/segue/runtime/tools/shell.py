@@ -31,7 +31,7 @@ _PROGRESS = 0.1
 _CHUNK = 65_536
 # Nobody can answer, page or look at colours.
 # Its input is a pipe from segue that nobody writes to: when segue is gone, however that came, so is the whole group.
-_KEEPER = "exec 3<&0 </dev/null; { read -r _ <&3; kill -s KILL 0; } >/dev/null 2>&1 & exec 3<&-; exec \"$@\""
+_KEEPER = 'exec 3<&0 </dev/null; { read -r _ <&3; kill -s KILL 0; } >/dev/null 2>&1 & exec 3<&-; exec "$@"'
 _QUIET = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb", "NO_COLOR": "1"}
 
 
