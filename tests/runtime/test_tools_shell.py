@@ -18,6 +18,7 @@ from segue.canonical.blocks import Code, Text
 from segue.runtime.environ import child_environment
 from segue.runtime.toolbox import Toolbox
 from segue.runtime.tooling import Context, Result, Tool, ToolError
+from segue.runtime.tools import standard_tools
 from segue.runtime.tools.shell import shell
 from tests.runtime.rigging import run, text_of
 
@@ -281,3 +282,21 @@ def test_no_tool_beside_it_tells_them_either(value, blocking, tmp_path, monkeypa
     told = in_a_box(tmp_path, given, shell(partial(child_environment, keys=["MOON"])))
     assert "[MOON withheld]" in told
     assert "blue-moon" not in told
+
+
+@pytest.mark.parametrize(
+    ("limit", "arguments", "seconds"), [(0.2, {}, 0.2), (0.2, {"timeout": 60}, 0.2), (60, {"timeout": 1}, 1)]
+)
+def test_the_users_limit_holds_for_a_command(limit, arguments, seconds, tmp_path):
+    context = Context(tmp_path, limit=limit)
+
+    async def go() -> Any:
+        return await shell().run({"command": "echo so far; sleep 30", **arguments}, context)  # pyright: ignore[reportGeneralTypeIssues]
+
+    told = text_of(asyncio.run(go()))
+    assert told == f"so far\n[not finished after {seconds:g} seconds; it was ended]"
+
+
+def test_every_tool_of_segue_but_task_can_be_limited():
+    tools = standard_tools(spawn=lambda order, context: asyncio.sleep(0, Result("")))
+    assert [tool.name for tool in tools if tool.timing == "own"] == ["task"]

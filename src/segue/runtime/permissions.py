@@ -25,7 +25,8 @@ import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 from itertools import zip_longest
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -122,6 +123,18 @@ class Permissions:
     def denies(self, tool: str, subject: str) -> bool:
         """Whether a rule keeps a tool from something, even from looking at it in passing."""
         return any(rule.speaks_of(tool) and rule.fits(subject, ignore_case=True) for rule in self._rules["deny"])
+
+    def check_names(self, known: Collection[str]) -> None:
+        """Refuses a rule of a tool that there is not. Those of servers (`server__tool`) may come and go."""
+        for verdict, rules in self._rules.items():
+            for at, rule in enumerate(rules):
+                if "__" in rule.tool or any(rule.speaks_of(name) for name in known):
+                    continue
+                near = get_close_matches(rule.tool.casefold(), known, n=3, cutoff=0.5)
+                names = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
+                raise InputError(
+                    f"the rule {_quoted(str(rule))} is of no tool that there is: {names}", path=f"{verdict}[{at}]"
+                )
 
     async def may(self, question: Question, approve: Approve | None) -> str | None:
         """None where a call may run, else the words for the model."""

@@ -94,6 +94,7 @@ class Session:
         if models is not None:
             others = Subagents(self, models)
             self.toolbox = toolbox.with_tools(task_tool(others.spawn, others.leave))
+        self.toolbox.check_rules()
         self.limits = limits
         self.debug = debug
         self.usage = Usage()

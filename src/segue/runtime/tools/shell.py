@@ -105,7 +105,7 @@ async def _run(arguments: Arguments, context: Context, environment: Callable[[],
     command: str = arguments["command"]
     if "\0" in command:
         raise ToolError("a command can't have a null character in it")
-    seconds = min(arguments.get("timeout", _TIMEOUT), _LONGEST)
+    seconds = min(arguments.get("timeout", context.limit or _TIMEOUT), context.limit or _LONGEST)
     output = _Output(context.progress)
     hide_process()
     # A pipe of our own: the process has ended when it has, and not when all its heirs have closed their ends.
@@ -227,7 +227,7 @@ def shell(environment: Callable[[], Mapping[str, str]] = child_environment) -> T
                     "type": "integer",
                     "minimum": 1,
                     "maximum": _LONGEST,
-                    "description": f"Seconds after which it is ended. Default {_TIMEOUT}.",
+                    "description": f"Seconds after which it is ended. Default {_TIMEOUT}, if the user has set nothing else.",
                 },
             },
             "required": ["command"],
@@ -236,6 +236,7 @@ def shell(environment: Callable[[], Mapping[str, str]] = child_environment) -> T
         run,
         blocking=False,
         timeout=_LONGEST + 30.0,
+        timing="inside",
         question=_question,
         shown=lambda arguments: str(arguments.get("command", "")).strip().partition("\n")[0],
         withholds=lambda: withheld_from(environment),
