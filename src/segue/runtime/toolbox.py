@@ -131,7 +131,7 @@ class Toolbox:
         return other
 
     def check_rules(self) -> None:
-        """Refuses a rule that speaks of no tool. Without any tools there is nothing to hold a rule against."""
+        """Refuses a rule that speaks of no tool. Without any tools no rule can be held against them."""
         if self._load():
             self.permissions.check_names(self._known.union(self.names))
 

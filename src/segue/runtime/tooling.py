@@ -96,9 +96,9 @@ def _nothing_shown(arguments: Arguments) -> str:
 class Tool:
     """A tool that the model may call.
 
-    `timeout` is how many seconds a call may take. What the user has set is never exceeded, whatever a tool says, but
-    for one whose `timing` is its `own`; one that is timed `inside` ends by itself after `Context.limit`, which may be
-    more than its usual time.
+    `timeout` is how many seconds a call may take. What the user has set is never exceeded, but for one whose
+    `timing` is its `own`; one that is timed `inside` ends by itself after `Context.limit`, which may be more
+    than its usual time.
 
     `blocking` ones run in a thread and are given up on cancellation; others are coroutines and are cancelled. `writes`
     are the files that a call changes: calls that change the same one run in call order. `question` is what has to be

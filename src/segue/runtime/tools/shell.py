@@ -227,7 +227,7 @@ def shell(environment: Callable[[], Mapping[str, str]] = child_environment) -> T
                     "type": "integer",
                     "minimum": 1,
                     "maximum": _LONGEST,
-                    "description": f"Seconds after which it is ended. Default {_TIMEOUT}, unless the user set another.",
+                    "description": f"Seconds after which it is ended. Default {_TIMEOUT}, or what the user has set.",
                 },
             },
             "required": ["command"],
