@@ -30,7 +30,7 @@ def own_name() -> str:
 
 
 def is_gone(owner: str) -> bool:
-    """Whether a process is known to have ended: one of this machine, since it was started. Of others nothing is known."""
+    """Whether a process of this machine has ended. Of others nothing is known."""
     parts = owner.rsplit(":", 3)
     if len(parts) != 4:
         return False

@@ -57,7 +57,10 @@ def task(spawn: Spawn, leave: Leave = lambda model: None) -> Tool:
             "properties": {
                 "description": {"type": "string", "minLength": 1, "description": "The work, in three to six words."},
                 "prompt": {"type": "string", "minLength": 1, "description": "What to do, and what to report."},
-                "model": {"type": "string", "description": "provider/model to use. Default: this one. Another provider takes the user's leave."},
+                "model": {
+                    "type": "string",
+                    "description": "provider/model to use. Default: this one. Another provider takes the user's leave.",
+                },
                 "tools": {
                     "type": "array",
                     "items": {"type": "string"},
