@@ -2,7 +2,8 @@
 
 The project's file is the nearest one above the working directory. It may come with somebody else's project: what could
 run a program, let one run, send a key elsewhere or say where conversations are kept counts only after the user has
-trusted that very file, and it can name a file for the store but no server. Lists of `[tools]` add up, so that no file takes back what another denies.
+trusted that very file, and it can name a file for the store but no server. Lists of `[tools]` add up, so that no file
+takes back what another denies.
 """
 
 from __future__ import annotations

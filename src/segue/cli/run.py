@@ -50,7 +50,7 @@ def command(
 
 
 def _asked(words: tuple[str, ...]) -> str:
-    """The prompt, and what stdin has to say to it. A - before or behind the words asks for it; between them it is one."""
+    """The prompt, and what stdin says to it. A - before or behind the words asks for it; between them it is a word."""
     wanted = streams.STDIO in (*words[:1], *words[-1:])
     if wanted:
         words = words[1:] if words[0] == streams.STDIO else words[:-1]

@@ -94,6 +94,7 @@ class Session:
         if models is not None:
             others = Subagents(self, models)
             self.toolbox = toolbox.with_tools(task_tool(others.spawn, others.leave))
+        self.toolbox.check_rules()
         self.limits = limits
         self.debug = debug
         self.usage = Usage()
@@ -160,8 +161,12 @@ class Session:
             turns.last, outcomes = turn.reply, turn.outcomes
             if self._cancelled:
                 raise _CancelledError
-            if turns.last.finish != "pause" and not outcomes:
-                return "answered", turns.last.text
+            if outcomes:
+                turns.paused = []
+            elif turns.last.finish == "pause":
+                turns.paused.append(turns.last.text)
+            else:
+                return "answered", "\n".join(text for text in (*turns.paused, turns.last.text) if text)
         turned = "1 turn" if self.limits.steps == 1 else f"{self.limits.steps:,} turns"
         return "steps", f"stopped after {turned}, the most for one question; ask again to go on"
 
@@ -332,7 +337,7 @@ class Session:
             raise UpstreamError.broken(endpoint.provider, endpoint.model, why) from None
         if reply.finish == "error":
             self.book.broke(reply)
-            raise UpstreamError.broken(endpoint.provider, endpoint.model, reply.cause or "broke off")
+            raise UpstreamError.broken(endpoint.provider, endpoint.model, reply.cause or "it came to no end")
         return reply
 
     # --------------------------------------------------------------------------------------------------------- around
@@ -362,6 +367,8 @@ class _Turns:
     def __init__(self) -> None:
         self.count = 0
         self.last: Reply | None = None
+        self.paused: list[str] = []
+        """What was said before the model paused in mid-answer."""
 
 
 def _whole(reply: Reply) -> Reply:

@@ -322,7 +322,7 @@ class SqlStore(HistoryStore):
             rows = session.run("SELECT owner, since, expires FROM @leases WHERE conversation = ?", number)
             holder, since, expires = rows[0] if rows else (None, now, 0)
             if holder != owner:
-                if expires > now and not is_gone(holder):
+                if holder is not None and expires > now and not is_gone(holder):
                     raise LeaseError(summary.id, holder, iso(since), iso(expires))
                 if not fresh:
                     raise LeaseError(summary.id, None)

@@ -1,7 +1,8 @@
 """The built-in model. It uses the tools that it was given, and then says what came back.
 
 Everything follows from the request and the seed. A tool loop always comes to its end: after results there are words,
-but for one more try of what failed, unless a new question stands there or `tool_choice` demands a call each time.
+but for one more try of what failed and a look at what a folder is about, unless a new question stands there or
+`tool_choice` demands a call each time.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from msgspec import Struct
 
 from segue.canonical.jsontext import write_text
 from segue.canonical.request import Options, Request, Tool
-from segue.emulator.model import speech
+from segue.emulator.model import speech, telling
 from segue.emulator.model.arguments import arguments_for, fits
+from segue.emulator.model.bench import Bench, bench_of
 from segue.emulator.model.choosing import best_tools, free_text
 from segue.emulator.model.recent import Exchange, exchange_of, failed, result_text
 from segue.emulator.turns import Call, End, Say, Step, Think, Turn
@@ -28,7 +30,7 @@ _CHARACTERS = 4
 
 def answer(request: Request, *, seed: int = 0) -> Turn:
     """What the model does on this request."""
-    brain = _Brain(request, exchange_of(request.messages), seed)
+    brain = _Brain(request, exchange_of(request.messages), seed, bench_of(request.tools))
     return _bounded(brain.steps(), request.options)
 
 
@@ -36,6 +38,7 @@ class _Brain(Struct):
     request: Request
     exchange: Exchange
     seed: int
+    bench: Bench | None
 
     def steps(self) -> list[Step]:
         tools = self._tools()
@@ -47,7 +50,7 @@ class _Brain(Struct):
             return [*thought, Say(self._words())]
         steps: list[Step] = []
         if thinks:
-            steps.append(Think(self._pick(speech.thoughts(calls, retried=bool(self.exchange.results)))))
+            steps.append(Think(self._pick(speech.thoughts(calls, retried=self._retries(calls)))))
         said = self._pick(speech.BEFORE_CALLS)
         if said and not self._asks_for_json() and not _stops_in(said, self.request.options):
             steps.append(Say(said))
@@ -69,9 +72,9 @@ class _Brain(Struct):
 
     def _calls(self, tools: list[Tool]) -> list[Call]:
         options, exchange = self.request.options, self.exchange
-        forced = options.tool_choice is not None and options.tool_choice.mode in ("tool", "required")
+        forced = self._is_forced()
         if exchange.results or exchange.calls:
-            calls = self._again(tools)
+            calls = self._again(tools) or self._next(tools)
             if not calls and forced:
                 calls = self._fresh(tools)[:1]
         elif forced or (exchange.words and not speech.is_small_talk(exchange.words)):
@@ -80,10 +83,23 @@ class _Brain(Struct):
             calls = []
         return calls[: 1 if options.parallel is False else _MOST_CALLS]
 
+    def _is_forced(self) -> bool:
+        choice = self.request.options.tool_choice
+        return choice is not None and choice.mode in ("tool", "required")
+
     def _fresh(self, tools: list[Tool]) -> list[Call]:
         """Calls of the tools that the words ask for, as many of each as they name values."""
+        chosen = best_tools(tools, self.exchange.words)
+        if self.bench is not None:
+            allowed = {tool.name for tool in tools}
+            errands, others = self.bench.calls(self.exchange.words)
+            errands = [call for call in errands if call.name in allowed]
+            chosen = [tool for tool in others if tool.name in allowed]
+            if errands or not (chosen or self._is_forced()):
+                return errands
+            chosen = chosen or best_tools(tools, self.exchange.words)
         made: list[Call] = []
-        for tool in best_tools(tools, self.exchange.words):
+        for tool in chosen:
             for nth in range(_MOST_CALLS):
                 call = self._call(tool, nth)
                 if call in made:
@@ -111,21 +127,37 @@ class _Brain(Struct):
             tool = known.get(call.name)
             if result is None or tool is None or not failed(result) or speech.is_final(result_text(result)):
                 continue
+            if self.bench is not None and self.bench.has(call.name):
+                # A file or a command tells at once what is wrong, and does so again.
+                continue
             if tool.kind == "custom" and isinstance(call.arguments, str):
                 again.append(Call(call.name, text=call.arguments))
             elif tool.kind == "function" and call.arguments_text is None and fits(tool.parameters, call.arguments):
                 again.append(Call(call.name, call.arguments))
         return again
 
+    def _next(self, tools: list[Tool]) -> list[Call]:
+        """What follows from the results."""
+        names = {tool.name for tool in tools}
+        return [] if self.bench is None else [it for it in self.bench.follow_up(self.exchange) if it.name in names]
+
+    def _retries(self, calls: Iterable[Call]) -> bool:
+        names = {call.name for call in calls}
+        return any(call.name in names for call in self.exchange.calls)
+
     # ---------------------------------------------------------------------------------------------------------- words
 
     def _words(self) -> str:
         exchange = self.exchange
         form = self.request.options.response_format
-        if exchange.results:
+        if exchange.results and self.bench is not None:
+            told = self._pick(telling.reports(exchange, self.bench))
+        elif exchange.results:
             told = self._pick(speech.reports(exchange))
         elif exchange.calls:
             told = speech.waiting(exchange.calls)
+        elif self.bench is not None:
+            told = self._pick(telling.replies(exchange.words))
         else:
             told = self._pick(speech.replies(exchange.words, tools=bool(self.request.tools)))
         if form is None or form.kind == "text":

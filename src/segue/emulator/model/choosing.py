@@ -12,7 +12,7 @@ from segue.emulator.model.offers import offers_in, tokens
 from segue.emulator.model.patterns import text_for
 from segue.emulator.model.slots import slot_of
 
-__all__ = ["best_tools", "free_text"]
+__all__ = ["asked_tools", "best_tools", "free_text"]
 
 _NAME, _PARAMETER, _DESCRIPTION, _OFFER, _TOPIC, _LACK = 4.0, 1.0, 1.0, 0.75, 0.3, 0.2
 _NEAR = 0.6
@@ -53,6 +53,18 @@ def best_tools(tools: Sequence[Tool], words: str) -> list[Tool]:
         for index, (tool, (score, asked)) in enumerate(zip(tools, scores, strict=True))
         if index == best or (asked and score >= least)
     ]
+
+
+def asked_tools(tools: Sequence[Tool], words: str, *, beside: Iterable[Tool], by_name: bool) -> list[Tool]:
+    """Of those that stand beside others, the ones that the words ask for: by a word of their name that no other tool
+    has in its own, or by their descriptions."""
+    common = {word for tool in beside for word in tokens(tool.name)}
+    heard = _heard(tokens(words[-4_000:]))
+    if by_name:
+        asked = [tool for tool in tools if any(word in heard for word in {*tokens(tool.name)} - common)]
+    else:
+        asked = [tool for tool in tools if sum(heard.get(word, 0) for word in {*tokens(tool.description or "")}) >= 1]
+    return best_tools(asked, words)
 
 
 def _heard(said: list[str]) -> dict[str, float]:

@@ -11,7 +11,20 @@ from segue.emulator.model.offers import tokens
 from segue.emulator.model.recent import Exchange, failed, result_text
 from segue.emulator.turns import Call
 
-__all__ = ["BEFORE_CALLS", "SIMPLE", "is_final", "is_small_talk", "replies", "reports", "thoughts", "waiting"]
+__all__ = [
+    "BEFORE_CALLS",
+    "SIMPLE",
+    "argument",
+    "is_final",
+    "is_small_talk",
+    "is_thanks",
+    "replies",
+    "reports",
+    "short",
+    "thoughts",
+    "waiting",
+    "without_mark",
+]
 
 BEFORE_CALLS = ("", "Let me look.", "One moment, I will check.", "")
 SIMPLE = ("I can say this without looking anything up.", "This needs words only.")
@@ -40,6 +53,10 @@ def is_small_talk(words: str) -> bool:
     return 0 < len(said) <= 10 and any(word in _GREETING | _THANKS for word in said) and known.issuperset(said)
 
 
+def is_thanks(words: str) -> bool:
+    return bool(_THANKS.intersection(tokens(words)))
+
+
 def is_final(text: str) -> bool:
     """Whether a failure reads as one that another try won't mend."""
     return _FINAL.search(text) is not None
@@ -60,14 +77,13 @@ def waiting(calls: Sequence[ToolCall]) -> str:
 
 def replies(words: str, *, tools: bool) -> tuple[str, ...]:
     """What is said where no tool is used."""
-    said = set(tokens(words))
     if is_small_talk(words):
-        if said & _THANKS:
+        if is_thanks(words):
             return ("You are welcome!", "Glad to help.", "Any time.")
         return ("Hello! What can I do for you?", "Hi! How can I help?", "Hello! What shall we look at?")
     if not words:
         return ("I am here. What can I do for you?",)
-    about = f"“{_short(words, 120)}”"
+    about = f"“{short(words, 120)}”"
     without = "I was not asked to use a tool" if tools else "I have no tools here"
     return (
         f"You said {about}. {without}, so this is all that I can say about it.",
@@ -105,11 +121,16 @@ def _told(exchange: Exchange) -> Iterator[tuple[str, str, bool]]:
     for tried in tries.values():
         call, result = tried[-1]
         name = (call.name if call else result.name) or "the tool"
-        about = _argument(call.arguments) if call else ""
+        about = argument(call.arguments) if call else ""
         again = ", at the second try," if len(tried) > 1 else ""
         bad = failed(result)
-        text = _short(_MARK.sub("", result_text(result)) if bad else result_text(result))
+        text = short(without_mark(result_text(result)) if bad else result_text(result))
         yield f"{name} ({about}){again}" if about else f"{name}{again}", text, bad
+
+
+def without_mark(text: str) -> str:
+    """A failure's words, less that it is one."""
+    return _MARK.sub("", text)
 
 
 def _line(subject: str, text: str, bad: bool) -> str:
@@ -118,14 +139,14 @@ def _line(subject: str, text: str, bad: bool) -> str:
     return f"{subject.removesuffix(',')}: {text}" if text else f"{subject} came back empty."
 
 
-def _argument(value: Any) -> str:
+def argument(value: Any) -> str:
     """The argument that tells a call from others, where there is a short one."""
     values: Iterable[Any] = cast("dict[str, Any]", value).values() if isinstance(value, dict) else [value]
     texts = [str(one) for one in values if isinstance(one, str | int | float) and not isinstance(one, bool)]
-    return ", ".join(_short(text, 40) for text in texts[:2] if text.strip())
+    return ", ".join(short(text, 40) for text in texts[:2] if text.strip())
 
 
-def _short(text: str, longest: int = _LONGEST) -> str:
+def short(text: str, longest: int = _LONGEST) -> str:
     text = " ".join(text.split())
     if len(text) <= longest:
         return text

@@ -73,6 +73,7 @@ def task(spawn: Spawn, leave: Leave = lambda model: None) -> Tool:
         run,
         blocking=False,
         timeout=_TIMEOUT,
+        timing="own",
         question=question,
         shown=_shown,
     )
