@@ -140,7 +140,8 @@ def test_what_drives_a_terminal_is_harmless_there_and_as_it_is_in_a_pipe(project
 
 def test_what_is_said_of_calls_is_harmless_on_a_terminal_too(project: Project, playing):
     playing('call read_file {"path": "a\\u202eb\\u001bc"}\n---\nsay Done.\n')
-    shown = in_terminal("run", *MODEL, "Hi", **project.variables, NO_COLOR="1")
+    variables: dict[str, Any] = {**project.variables, "NO_COLOR": "1"}
+    shown = in_terminal("run", *MODEL, "Hi", **variables)
     assert "read_file" in shown
     assert "\u202e" not in shown
     assert "\x1b" not in shown
