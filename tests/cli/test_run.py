@@ -155,6 +155,15 @@ def test_a_request_that_is_refused_names_the_conversation_to_look_at(project: Pr
         assert f"segue diag {chat.id} says" in ended.err
 
 
+def test_a_model_that_is_not_there_is_looked_for_where_models_are_listed(project: Project):
+    with segue.emulator.start("mistral") as emulator:
+        place: dict[str, Any] = {"MISTRAL_API_KEY": "k", "MISTRAL_BASE_URL": emulator.base_url}
+        ended = project.run("run", "-m", "mistral/claude-9-nope", "-q", "Hi", **place)
+    assert is_one_line(ended, 1)
+    assert "segue models mistral lists" in ended.err
+    assert "doctor" not in ended.err
+
+
 def test_an_emulated_model_costs_nothing_that_anybody_knows(project: Project, playing):
     playing("say Yes.\n")
     assert project.run("run", *MODEL, "--json", "Hi").json["cost"] is None

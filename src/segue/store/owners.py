@@ -59,7 +59,7 @@ def _here() -> str:
     """The boot and the space of process numbers, as far as the system tells."""
     told: list[str] = []
     with suppress(OSError):
-        told.append(Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip())
+        told.append(Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip())
     with suppress(OSError):
         told.append(str(Path("/proc/self/ns/pid").readlink()))
     return sha256(" ".join(told).encode()).hexdigest()[:8]
