@@ -138,17 +138,71 @@ def test_what_drives_a_terminal_is_harmless_there_and_as_it_is_in_a_pipe(project
     assert b"\x1b[31mred" in project.run("run", *MODEL, "-q", "Hi").out
 
 
+def test_what_is_said_of_calls_is_harmless_on_a_terminal_too(project: Project, playing):
+    playing('call read_file {"path": "a\\u202eb\\u001bc"}\n---\nsay Done.\n')
+    variables: dict[str, Any] = {**project.variables, "NO_COLOR": "1"}
+    shown = in_terminal("run", *MODEL, "Hi", **variables)
+    assert "read_file" in shown
+    assert "\u202e" not in shown
+    assert "\x1b" not in shown
+    assert "\\x1b" not in shown
+
+
+def test_a_request_that_is_refused_names_the_conversation_to_look_at(project: Project, playing):
+    playing("error 400 Strange\n")
+    ended = project.run("run", *MODEL, "-q", "Hi")
+    with kept(project) as chat:
+        assert f"segue diag {chat.id} says" in ended.err
+
+
+def test_a_model_that_is_not_there_is_looked_for_where_models_are_listed(project: Project):
+    with segue.emulator.start("mistral") as emulator:
+        place: dict[str, Any] = {"MISTRAL_API_KEY": "k", "MISTRAL_BASE_URL": emulator.base_url}
+        ended = project.run("run", "-m", "mistral/claude-9-nope", "-q", "Hi", **place)
+    assert is_one_line(ended, 1)
+    assert "segue models mistral lists" in ended.err
+    assert "doctor" not in ended.err
+
+
+def test_an_emulated_model_costs_nothing_that_anybody_knows(project: Project, playing):
+    playing("say Yes.\n")
+    assert project.run("run", *MODEL, "--json", "Hi").json["cost"] is None
+
+
+def test_a_folder_that_is_gone_is_told(project: Project, tmp_path: Path):
+    gone = tmp_path / "gone"
+    for command in (("run", "Hi"), ("doctor",), ("log",)):
+        line = " ".join(["mkdir", str(gone), "&&", "cd", str(gone), "&&", "rmdir", str(gone), "&&", *SEGUE, *command])
+        ended = subprocess.run(
+            ["sh", "-c", line],
+            capture_output=True,
+            env=environment(**{**project.variables, "PYTHONPATH": str(Path(segue.__file__).parent.parent)}),
+            timeout=60,
+            check=False,
+        )
+        told = ended.stdout + ended.stderr
+        assert b"stdout" not in ended.stderr
+        if command != ("log",):
+            assert b"the folder that you are in is gone" in told, told
+
+
 # ------------------------------------------------------------------------------------------------------- what is asked
 
 
 def test_stdin_comes_after_the_prompt(project: Project, playing):
-    emulator = playing("say Yes.\n---\nsay Yes.\n---\nsay Yes.\n---\nsay Yes.\n")
+    emulator = playing("\n---\n".join(["say Yes."] * 7))
     project.run("run", *MODEL, "Explain", "this", stdin=b"x = 1\n")
     assert words_to(emulator) == "Explain this\n\nx = 1\n"
     project.run("run", *MODEL, stdin=b"x = 2")
     assert words_to(emulator) == "x = 2"
     project.run("run", *MODEL, "-", stdin="é".encode())
     assert words_to(emulator) == "é"
+    for words in (("-", "x"), ("x", "-")):
+        project.run("run", *MODEL, *words, stdin=b"given")
+        assert words_to(emulator) == "x\n\ngiven"
+        assert is_one_line(project.run("run", *MODEL, *words, stdin=b""))
+    project.run("run", *MODEL, "3", "-", "2")
+    assert words_to(emulator) == "3 - 2"
     project.run("run", *MODEL, "Alone", stdin=b" \n")
     assert words_to(emulator) == "Alone"
 

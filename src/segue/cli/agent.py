@@ -100,6 +100,8 @@ class Agent:
     async def _build(self) -> None:
         from segue.runtime.upstream import Upstream
 
+        if not streams.in_a_folder():
+            raise streams.Unreadable(streams.NO_FOLDER)
         loaded = config.load(trusting=self._wishes.trusting, ask=self._ask_trust)
         if loaded.untrusted is not None and self._ask_trust is None:
             streams.say(_untrusted(loaded.untrusted))

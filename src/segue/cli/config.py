@@ -18,7 +18,7 @@ import click
 from msgspec import json
 from msgspec.structs import replace
 
-from segue.cli import trusted
+from segue.cli import streams, trusted
 from segue.cli.settings import Mcp, Provider, Settings, Tools, from_variables, parsed, read
 from segue.cli.streams import Unreadable
 from segue.errors import InputError
@@ -148,6 +148,8 @@ def distrusted_store() -> Path | None:
 
 def project_file() -> Path | None:
     """The nearest one above the working directory."""
+    if not streams.in_a_folder():
+        return None
     here = Path.cwd()
     return next((folder / _PROJECT for folder in (here, *here.parents) if (folder / _PROJECT).is_file()), None)
 

@@ -22,6 +22,7 @@ from segue.view.clean import harmless
 __all__ = ["Bill", "Lines", "Opened", "Plain", "Teller", "Value", "guarded"]
 
 _SHOWN = 100
+_DIAG = "segue diag "
 
 
 class Opened(msgspec.Struct, frozen=True, tag="opened"):
@@ -165,7 +166,7 @@ class Plain:
 def _told(ended: Ended, kept: str | None) -> str:
     """What went wrong, with what helps after a single question."""
     if ended.how != "steps":
-        return ended.text
+        return ended.text.replace(_DIAG, f"segue diag {kept} ", 1) if kept and ended.cause == "refused" else ended.text
     stopped = ended.text.partition(";")[0]
     return f"{stopped}; segue run -s {kept} goes on" if kept else f"{stopped}; --steps allows more"
 

@@ -30,7 +30,7 @@ def own_name() -> str:
 
 
 def is_gone(owner: str) -> bool:
-    """Whether a process is known to have ended: one of this machine, since it was started. Others may be anything."""
+    """Whether a process of this machine has ended. Of others nothing is known."""
     parts = owner.rsplit(":", 3)
     if len(parts) != 4:
         return False
@@ -59,7 +59,7 @@ def _here() -> str:
     """The boot and the space of process numbers, as far as the system tells."""
     told: list[str] = []
     with suppress(OSError):
-        told.append(Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip())
+        told.append(Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip())
     with suppress(OSError):
         told.append(str(Path("/proc/self/ns/pid").readlink()))
     return sha256(" ".join(told).encode()).hexdigest()[:8]
