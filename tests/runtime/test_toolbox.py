@@ -466,7 +466,8 @@ def test_the_names_of_all_standard_tools_are_known():
 )
 @pytest.mark.parametrize("verdict", ["allow", "ask", "deny"])
 def test_a_rule_of_no_tool_is_refused(rule, told, verdict):
-    box = Toolbox([*ALL, everything], Path(), Permissions(**{verdict: ["read_file", rule]}))
+    rules: dict[str, Any] = {verdict: ["read_file", rule]}
+    box = Toolbox([*ALL, everything], Path(), Permissions(**rules))
     with pytest.raises(InputError, match=told) as caught:
         box.check_rules()
     assert caught.value.path == f"{verdict}[1]"
