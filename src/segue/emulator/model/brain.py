@@ -1,7 +1,8 @@
 """The built-in model. It uses the tools that it was given, and then says what came back.
 
 Everything follows from the request and the seed. A tool loop always comes to its end: after results there are words,
-but for one more try of what failed and a look at what a folder is about, unless a new question stands there or `tool_choice` demands a call each time.
+but for one more try of what failed and a look into a folder's README, unless a new question stands there or
+`tool_choice` demands a call each time.
 """
 
 from __future__ import annotations
