@@ -14,8 +14,10 @@ __all__ = ["ASKS", "POLITE", "QUOTED", "TEXT", "WRITE", "Ask", "Errand", "Role",
 
 Role: TypeAlias = Literal["read", "list", "glob", "grep", "write", "edit", "shell", "fetch", "todo", "task"]
 
-_FAR = 4_000
+_FAR = 2_000
+"""Characters that are looked at for what is asked."""
 _GIVEN = re.compile(r"^(?:diff --git |--- |\+\+\+ |@@ |```|[{\[<#]|Traceback |\s{2,}\S)", re.MULTILINE)
+_WIDE = re.compile(r"\s{8,}")
 POLITE = r"(?:(?:^|[.!,;:\n]|\b(?:and|then|please|now|you|to|just|me)\b)\s*)"
 """What may stand before a demand."""
 TEXT = r"(?:`(?P<{0}code>[^`\n]+)`|\"(?P<{0}double>[^\"\n]+)\"|'(?P<{0}single>[^'\n]+)'|“(?P<{0}curly>[^”\n]+)”)"
@@ -53,7 +55,7 @@ def parted(words: str) -> tuple[str, str]:
     given += words[_FAR:]
     if (found := _GIVEN.search(ask)) and found.start():
         ask, given = ask[: found.start()], f"{ask[found.start() :]}\n\n{given}"
-    return ask.strip(), given.strip()
+    return _WIDE.sub(" ", ask).strip(), given.strip()
 
 
 def text_of(match: re.Match[str], prefix: str = "") -> str:

@@ -62,7 +62,10 @@ class Bench(Struct, frozen=True):
     others: tuple[Tool, ...]
 
     def has(self, name: str) -> bool:
-        return any(place.tool.name == name for place in self.places.values())
+        return self.role_of(name) is not None
+
+    def changes(self, name: str) -> bool:
+        return self.role_of(name) in ("write", "edit", "shell", "todo", "task")
 
     def calls(self, words: str) -> tuple[list[Call], list[Tool]]:
         """The calls that the words ask for; or the tools, where they ask for some that are not of the bench."""

@@ -51,7 +51,7 @@ class _Brain(Struct):
         steps: list[Step] = []
         if thinks:
             steps.append(Think(self._pick(speech.thoughts(calls, retried=self._retries(calls)))))
-        said = self._pick(speech.BEFORE_CALLS)
+        said = "" if self._is_at_work(calls) else self._pick(speech.BEFORE_CALLS)
         if said and not self._asks_for_json() and not _stops_in(said, self.request.options):
             steps.append(Say(said))
         return [*steps, *calls]
@@ -140,6 +140,12 @@ class _Brain(Struct):
         """What follows from the results."""
         names = {tool.name for tool in tools}
         return [] if self.bench is None else [it for it in self.bench.follow_up(self.exchange) if it.name in names]
+
+    def _is_at_work(self, calls: Iterable[Call]) -> bool:
+        """Whether it was said already that it looks, or it does something else."""
+        if self.bench is None:
+            return False
+        return bool(self.exchange.calls) or any(self.bench.changes(call.name) for call in calls)
 
     def _retries(self, calls: Iterable[Call]) -> bool:
         names = {call.name for call in calls}

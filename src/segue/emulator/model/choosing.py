@@ -56,8 +56,8 @@ def best_tools(tools: Sequence[Tool], words: str) -> list[Tool]:
 
 
 def asked_tools(tools: Sequence[Tool], words: str, *, beside: Iterable[Tool], by_name: bool) -> list[Tool]:
-    """Of those that stand beside others, the ones that the words ask for: by a word of their name that no other tool has
-    in its own, or by their descriptions."""
+    """Of those that stand beside others, the ones that the words ask for: by a word of their name that no other tool
+    has in its own, or by their descriptions."""
     common = {word for tool in beside for word in tokens(tool.name)}
     heard = _heard(tokens(words[-4_000:]))
     if by_name:

@@ -14,7 +14,8 @@ from segue.emulator.model.named import files_in, hidden
 __all__ = ["asks_for_change", "changes", "commands", "names_task", "pages", "tasks", "texts", "todos"]
 
 _TASK = re.compile(
-    r"\b(?:sub-?agents?|delegate|another agent|an agent|task tool|tool task|(?:use|call|start|spawn) (?:a |the )?task)\b",
+    r"\b(?:sub-?agents?|delegate|another agent|an agent|task tool|tool task"
+    r"|(?:use|call|start|spawn) (?:a |the )?task)\b",
     re.IGNORECASE,
 )
 _WORK = re.compile(r"\b(?:to|that|which|:)\s+(?P<work>.+)$", re.IGNORECASE | re.DOTALL)
@@ -39,9 +40,10 @@ def tasks(ask: Ask) -> Iterator[Errand]:
 _RUN = re.compile(
     rf"{POLITE}(?:run|execute|exec|launch)\s+(?:(?:the\s+)?(?:shell\s+)?command\s+)?:?\s*"
     rf"(?:{TEXT.format('')}|(?P<plain>(?!(?:the|a|an|my|all|our|this|that|these|it|them|some|any|every|your)\b)"
-    r"[a-z./][\w./-]*(?:\s[^\n]*?)?)\s*(?:[.?!]?\s*$|\s+(?:and then|and tell|and show|and say|for me|please)\b))",
+    r"[a-z./][^\n]*))",
     re.IGNORECASE | re.MULTILINE,
 )
+_BEHIND = re.compile(r"\s(?:and (?:then|tell|show|say)|for me|please)\b.*", re.IGNORECASE)
 _TYPED = re.compile(r"^\s*\$?\s*(?P<plain>(?:git|npm|cargo|pytest|uv|docker|kubectl|pip)\s+(?:[a-z-][^\n?]*))$")
 
 
@@ -50,7 +52,10 @@ def commands(ask: Ask) -> Iterator[Errand]:
         yield Errand("shell", {"command": typed["plain"].strip()})
     elif not ASKS.match(ask.words):
         for match in _RUN.finditer(ask.words):
-            yield Errand("shell", {"command": text_of(match).strip()})
+            command = text_of(match)
+            if match["plain"]:
+                command = _BEHIND.sub("", command).rstrip(" .?!")
+            yield Errand("shell", {"command": command.strip()})
 
 
 # ---------------------------------------------------------------------------------------------------------------- todos

@@ -17,8 +17,8 @@ _KINDS: tuple[Callable[[Ask], Iterator[Errand]], ...] = (
     *(searches, names, files, folders),
 )
 _CLAUSES = re.compile(
-    r"(?:\s*,?\s+and\s+(?:then\s+|also\s+)?|[.;]\s+|,\s+then\s+)(?=(?:read|open|show|list|run|find|search|grep|fetch|write"
-    r"|create|save|replace|change|look|cat)\b)",
+    r"(?:,?\s+and\s+(?:then\s+|also\s+)?|[.;]\s+|,\s+then\s+)(?=(?:read|open|show|list|run|find|search|grep|fetch"
+    r"|write|create|save|replace|change|look|cat)\b)",
     re.IGNORECASE,
 )
 
@@ -48,4 +48,7 @@ def _all_asked(ask: str, given: str) -> list[Errand]:
 def _asked(words: str, given: str) -> list[Errand]:
     """The errands of the first kind that the words tell of."""
     ask = ask_of(words, given)
-    return next((made for kind in _KINDS if (made := list(kind(ask)))), [])
+    for kind in _KINDS:
+        if made := list(kind(ask)):
+            return made
+    return []

@@ -16,7 +16,8 @@ __all__ = ["asks_about_all", "files", "folders", "names", "searches", "wanted_fi
 
 _SEARCH = re.compile(
     r"\b(?P<how>grep(?:\s+for)?|search(?:\s+(?:the\s+|this\s+|my\s+|all\s+)?\w+)??\s+for|look(?:ing)?\s+for|find|search"
-    r"|(?:what|how)\s+does(?=\s+(?:the\s+)?(?:function|class|method)\b)|occurrences?\s+of|(?:which|what)\s+files?\s+(?:use|mention|contain|import|define|call)s?|who\s+(?:calls|uses)"
+    r"|(?:what|how)\s+does(?=\s+(?:the\s+)?(?:function|class|method)\b)|occurrences?\s+of"
+    r"|(?:which|what)\s+files?\s+(?:use|mention|contain|import|define|call)s?|who\s+(?:calls|uses)"
     r"|where\s+(?:is|are|do|does)(?:\s+(?:we|i|it|they))?(?:\s+(?:use|call|define|import|mention))?)\s+(?P<rest>[^\n?!]+)",
     re.IGNORECASE,
 )
@@ -27,15 +28,16 @@ _FILLING = """
 """
 _FILLER = frozenset(_FILLING.split())
 _CUT = re.compile(
-    r"\s+(?:in|inside|within|across|under|below|from|defined|used|called|do|does|work|works|mean|imported|mentioned|here|anywhere|and)\b|[,;]|\.(?=\s|$)",
+    r"\s+(?:in|inside|within|across|under|below|from|defined|used|called|do|does|work|works|mean"
+    r"|imported|mentioned|here|anywhere|and)\b|[,;]|\.(?=\s|$)",
     re.IGNORECASE,
 )
 _ABOUT_FILES = re.compile(r"\bfiles?\b|\bfolders?\b", re.IGNORECASE)
 _MOST_WORDS = 3
 _LOOSE = frozenset({"find", "look for", "looking for"})
 _VAGUE = """
-    bug bugs error errors everything here i issue issues it me mistake mistakes my one out problem problems some something
-    that this typo typos we you
+    bug bugs error errors everything here i issue issues it me mistake mistakes my one out problem problems some
+    something that this typo typos we you
 """
 _NO_PATTERNS = frozenset(_VAGUE.split())
 _ELSEWHERE = re.compile(r"\b(?:web|internet|online|google)\b", re.IGNORECASE)
@@ -77,7 +79,7 @@ _ENDINGS = """
     c=c css=css csv=csv go=go html=html java=java javascript=js json=json markdown=md python=py ruby=rb rust=rs shell=sh
     text=txt toml=toml typescript=ts yaml=yaml
 """
-_KINDS = dict(pair.split("=") for pair in _ENDINGS.split())
+_KINDS = {kind: ending for kind, _, ending in (pair.partition("=") for pair in _ENDINGS.split())}
 _KIND = re.compile(
     rf"\b(?P<kind>{'|'.join(_KINDS)})\s+(?:source\s+)?files?\b|(?<![\w/])\.(?P<ending>[a-z]\w{{0,4}})\s+files?\b",
     re.IGNORECASE,
@@ -108,8 +110,9 @@ _WHOLE = re.compile(
     rf"\b(?:(?:this|my|our|your)(?:\s+\w+){{0,2}}|the)\s+{_THINGS}\b"
     r"|\b(?:ce|cette|dieses?|este|esta|questo)\s+(?:projet|projekt|proyecto|progetto|projeto|code|ordner|dossier)\b"
     r"|\blook (?:a)?round\b|\bget an overview\b|\bwhere am i\b|\b(?:tell me about|summari[sz]e|explain) (?:this|it)\b"
-    r"|\bwhat(?:'s| is| have we| do we have| do you see| can you see)\s+(?:(?:all|in|going on)\s+)*(?:here|there|around)\b"
-    r"|\bwhat do you (?:see|have)\b|\bwhat(?:'s| is) this\b|\b(?:what|how|who|which)\b.{0,30}\b(?:does|is|was|did) this\b"
+    r"|\bwhat(?:'s| is| have we| do we have| do you see| can you see)\s+(?:(?:all|in|going on)\s+)*"
+    r"(?:here|there|around)\b|\bwhat do you (?:see|have)\b|\bwhat(?:'s| is) this\b"
+    r"|\b(?:what|how|who|which)\b.{0,30}\b(?:does|is|was|did) this\b"
     r"|\bhow (?:do|can|would|should) (?:i|we|you|one)\s+(?:run|install|build|use|start|test|set)\b",
     re.IGNORECASE,
 )
@@ -120,7 +123,16 @@ _LISTING = re.compile(
 )
 
 
+_BARE = re.compile(
+    r"^\s*(?:please\s+)?(?:read|cat|open)\s+(?:the\s+)?(?:file\s+)?[`\"']?(?P<name>[\w-]+)[`\"']?\s*[.!?]?\s*$",
+    re.IGNORECASE,
+)
+
+
 def files(ask: Ask) -> Iterator[Errand]:
+    bare = _BARE.match(ask.bare)
+    if bare and bare["name"].lower() not in _NO_PATTERNS and not _WANTED.match(bare["name"]):
+        yield Errand("read", {"path": bare["name"]})
     for one in ask.files:
         yield Errand("list" if one.is_folder else "read", {"path": one.text})
 

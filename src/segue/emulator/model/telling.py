@@ -17,7 +17,8 @@ __all__ = ["replies", "reports"]
 _LINES, _CHARACTERS, _WIDTH = 12, 1_200, 200
 _NUMBERED = re.compile(r"^\s*\d+(?:\t|→)", re.MULTILINE)
 _ABOUT_ME = re.compile(
-    r"^\s*(?:who are you|what are you|(?:what|which) model\b.*|what can (?:you|i) (?:do|ask)|help(?: me)?)\s*[?.!]*\s*$",
+    r"^\s*(?:who are you|what are you|(?:what|which) model\b.*|what can (?:you|i) (?:do|ask)"
+    r"|help(?: me)?)\s*[?.!]*\s*$",
     re.IGNORECASE,
 )
 _WHO = (
