@@ -208,7 +208,10 @@ class LeaseError(StoreError):
     ) -> None:
         held = "is no longer held by anybody"
         if owner is not None:
-            held = f"is held by {owner!r} since {since}; it is free at {until} unless they go on, so try again then"
+            held = (
+                f"is held by {owner!r} since {since}; it is free at {until} unless they go on, so try again then, "
+                "or go on in a copy of it (--fork)"
+            )
         super().__init__(f"conversation {conversation!r} {held}", cause="leased", retryable=owner is not None)
         self.conversation = conversation
         self.owner = owner

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import signal
 import struct
 import subprocess
 import termios
@@ -91,6 +92,24 @@ class Seat:
         code = self._process.wait(_PATIENCE)
         self._reader.join(_PATIENCE)
         return code
+
+    def resize(self, columns: int) -> None:
+        """Another width. What stands on the screen is wrapped anew, as most terminals do it."""
+        with self._changed:
+            old, self._screen = self._screen, pyte.HistoryScreen(columns, self._screen.lines, history=5_000, ratio=0.01)
+            lines = [line.rstrip() for line in old.display]
+            above = lines[: old.cursor.y]
+            below = lines[old.cursor.y :]
+            while below and not below[-1]:
+                below.pop()
+            self._stream = pyte.ByteStream(self._screen)
+            self._stream.feed("\r\n".join([*above, *below]).encode())
+            at = sum(max(1, -(-len(line) // columns)) for line in above) + old.cursor.x // columns
+            end = sum(max(1, -(-len(line) // columns)) for line in [*above, *below])
+            self._screen.cursor.y = max(0, at - max(0, end - self._screen.lines))
+            self._screen.cursor.x = old.cursor.x % columns
+            fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", old.lines, columns, 0, 0))
+        self._process.send_signal(signal.SIGWINCH)
 
     # ---------------------------------------------------------------------------------------------------- looking
 

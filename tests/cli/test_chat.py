@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
 import sys
 from collections.abc import Generator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,6 +69,11 @@ def room(tmp_path: Path) -> Generator[Room]:
 
 def accepted(*providers: Emulator) -> bool:
     return all(request.accepted for provider in providers for request in provider.requests)
+
+
+def messages(provider: Emulator) -> list[Any]:
+    """Those of the newest request."""
+    return (provider.requests[-1].body or {})["messages"]
 
 
 def spoken(requests: Emulator, number: int = -1) -> str:
@@ -162,7 +169,7 @@ def test_a_no_with_words_reaches_the_model(room: Room):
     seat.enter("no, into notes.txt")
     seat.see("So be it.", "✗ write_file", "denied")
     assert [request.status for request in claude.requests] == [200, 200]
-    assert "into notes.txt" in str(claude.requests[-1].body["messages"][-1])
+    assert "into notes.txt" in str((claude.requests[-1].body or {})["messages"][-1])
     assert not (room.work / "out.txt").exists()
     assert accepted(claude)
 
@@ -183,6 +190,50 @@ def test_what_was_typed_before_the_question_is_no_answer(room: Room):
     seat.enter("never")
     seat.see("✗ write_file", "So be it.")
     assert not (room.work / "out.txt").exists()
+
+
+def test_a_line_sent_before_the_question_waits_as_the_next_message(room: Room):
+    script = (
+        f"call shell {json.dumps({'command': 'while [ ! -e go ]; do sleep 0.05; done'})}\n---\n{WRITE}\n---\nsay Why?"
+    )
+    claude = room.provider("anthropic", script)
+    seat = room.chat("-m", CLAUDE, "--allow", "shell")
+    seat.see(PROMPT)
+    seat.enter("write it")
+    seat.see("⟳ shell")
+    seat.enter("y")
+    seat.see("+ y")
+    (room.work / "go").touch()
+    seat.see("y yes")
+    assert not (room.work / "out.txt").exists()
+    seat.enter("no")
+    seat.see("So be it.", "Why?")
+    assert not (room.work / "out.txt").exists()
+    assert (claude.requests[-1].body or {})["messages"][-1]["content"] == "y"
+
+
+TRUSTED = """
+[tools]
+allow = ["shell(make *)", "write_file(docs/*)"]
+
+[mcp.notes]
+command = ["no-such-program", "--all"]
+
+[providers.anthropic]
+base_url = "http://127.0.0.1:9/\\u202eelsewhere"
+"""
+
+
+def test_the_question_of_trust_shows_all_that_is_trusted(room: Room):
+    (room.work / ".segue.toml").write_text(TRUSTED)
+    room.provider("kimi", "say Hi.")
+    seat = room.chat("-m", KIMI, columns=60)
+    seat.see("Trust it until it changes?")
+    for word in ("shell(make *)", "write_file(docs/*)", "no-such-program", "--all", "http://127.0.0.1:9/"):
+        assert word in seat.text.replace("\n", "")
+    assert "\u202e".encode() not in seat.raw
+    seat.type("\n")
+    seat.see(PROMPT)
 
 
 def test_ctrl_c_at_a_question_ends_the_turn(room: Room):
@@ -212,6 +263,45 @@ def test_ctrl_c_ends_running_tools(room: Room):
     seat.see("cancelled")
     seat.enter("awake?")
     seat.see("Still here.")
+    assert accepted(claude)
+
+
+def test_ctrl_c_gives_back_what_was_not_sent(room: Room):
+    claude = room.provider("anthropic", "say  Some words.\nwait 3600\nsay more\n---\nsay Again.")
+    seat = room.chat("-m", CLAUDE)
+    seat.see(PROMPT)
+    seat.enter("hello")
+    seat.see("Some words.")
+    for line in ("next one", "then this"):
+        seat.enter(line)
+        seat.see(f"+ {line}")
+    seat.type("half")
+    seat.see("half")
+    seat.type(CTRL_C)
+    seat.see("cancelled", "❯ next one\n  then this\n  half")
+    assert len(claude.requests) == 1
+    seat.type(ENTER)
+    seat.see("Again.")
+    assert "next one\\nthen this\\nhalf" in spoken(claude)
+
+
+def test_ctrl_c_twice_leaves_nothing_running(room: Room):
+    script = "call shell " + json.dumps({"command": "trap '' INT TERM; echo $$ > pid; while :; do sleep 0.1; done"})
+    claude = room.provider("anthropic", f"{script}\n---\nsay On we go.")
+    seat = room.chat("-m", CLAUDE, "--allow", "shell")
+    seat.see(PROMPT)
+    seat.enter("run it")
+    seat.see("⟳ shell")
+    seat.wait_for(lambda: (room.work / "pid").exists() and (room.work / "pid").read_text().strip())
+    seat.type(CTRL_C + CTRL_C)
+    assert seat.left() == 0
+    assert "– shell" in seat.text
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((room.work / "pid").read_text()), 0)
+    again = room.chat("-c", "-m", CLAUDE)
+    again.see(PROMPT, "– shell")
+    again.enter("go on")
+    again.see("On we go.")
     assert accepted(claude)
 
 
@@ -317,6 +407,66 @@ def test_a_conversation_goes_on_where_it_was_left(room: Room):
         assert len(store.list()) == 1
 
 
+def test_two_chats_on_one_conversation(room: Room):
+    claude = room.provider("anthropic", "say One.\n---\nsay Two.\n---\nsay Three.")
+    first = room.chat("-m", CLAUDE)
+    first.see(PROMPT)
+    first.enter("first words")
+    first.see("One.")
+    second = room.chat("-c", "-m", CLAUDE)
+    second.see(PROMPT, "open elsewhere; /fork goes on in a copy")
+    second.enter("from the second")
+    second.see("open elsewhere", count=2)
+    second.wait_for(lambda: second.lines.count("❯ from the second") == 2)  # what was asked, and the input line
+    first.enter("more words")
+    first.see("Two.")
+    first.type(CTRL_D)
+    assert first.left() == 0
+    second.type(ENTER)
+    second.see("2 messages came from elsewhere meanwhile", "❯ more words", "Two.", "Three.")
+    asked = [message["content"] for message in messages(claude) if message["role"] == "user"]
+    assert asked == ["first words", "more words", "from the second"]
+    assert accepted(claude)
+
+
+def test_words_after_a_command_wait_until_it_is_done(room: Room):
+    claude = room.provider("anthropic", "say One.\n---\nsay Two.")
+    seat = room.chat("-m", CLAUDE)
+    seat.see(PROMPT)
+    seat.enter("first words")
+    seat.see("One.")
+    seat.type(f"/new{ENTER}elsewhere{ENTER}")
+    seat.see("Two.")
+    assert "first words" not in spoken(claude)
+    with room.store() as store:
+        assert {row.opening for row in store.list()} == {"elsewhere", "first words"}
+
+
+def test_a_copy_and_the_way_back(room: Room):
+    claude = room.provider("anthropic", "say One.\n---\nsay In the copy.\n---\nsay Back.")
+    seat = room.chat("-m", CLAUDE)
+    seat.see(PROMPT)
+    seat.enter("/fork")
+    seat.see("nothing was said yet; there is nothing to copy")
+    with room.store() as store:
+        (row,) = store.list()
+    seat.enter(f"/sessions {row.id}")
+    seat.see(f"{row.id} is this conversation")
+    seat.enter("hello")
+    seat.see("One.")
+    seat.enter("/fork")
+    seat.see(f"a copy of {row.id}, which stays as it is", "One.", count=1)
+    seat.enter("in there")
+    seat.see("In the copy.")
+    seat.enter(f"/sessions {row.id}")
+    seat.see(f"conversation {row.id}, 2 messages")
+    seat.enter("and here")
+    seat.see("Back.")
+    assert "in there" not in spoken(claude)
+    seat.enter("/sessions 1")
+    seat.see("✗ several conversations begin with '1'")
+
+
 def test_a_conversation_without_a_word_is_not_kept(room: Room):
     seat = room.chat(bare=True)
     seat.see(PROMPT, "emulated")
@@ -389,6 +539,22 @@ def test_any_width(room: Room, columns: int):
     assert not re.search(r"word$|wra$|tha$", seat.text, re.MULTILINE)
     seat.enter("n")
     seat.see("So be it.")
+
+
+def test_a_window_made_smaller_leaves_no_trail(room: Room):
+    room.provider("anthropic", "say One.\n---\nsay Two.")
+    seat = room.chat("-m", CLAUDE, columns=120)
+    seat.see(PROMPT)
+    seat.enter("go")
+    seat.see("One.", PROMPT)
+    for columns in (70, 30, 100):
+        seat.resize(columns)
+        seat.type("x")
+        seat.wait_for(lambda: any(line.startswith("❯ x") for line in seat.lines))
+        seat.type("\x7f")
+        seat.see(PROMPT)
+        assert sum("───" in line for line in seat.lines) == 1
+        assert sum(line.startswith("❯ ") for line in seat.lines) == 2
 
 
 def test_no_color_means_none(room: Room):

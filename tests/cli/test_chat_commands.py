@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import segue.emulator
+from segue.cli.chatting.command import Command
 from segue.cli.chatting.commands import COMMANDS, find
 from segue.emulator import Emulator
 from segue.errors import InputError
@@ -82,6 +83,18 @@ def test_commands_are_found_by_their_beginning_and_slips_are_told():
         find("zzz")
 
 
+@pytest.mark.parametrize("name", ["nope", "exec", "list", "what", "done", "stop"])
+def test_another_word_is_no_slip(name: str):
+    with pytest.raises(InputError, match="/help lists them"):
+        find(name)
+
+
+@pytest.mark.parametrize(("name", "meant"), [("nwe", "new"), ("mpc", "mcp"), ("hlep", "help"), ("cots", "cost")])
+def test_letters_that_changed_places_are(name: str, meant: str):
+    with pytest.raises(InputError, match=f"did you mean /{meant}"):
+        find(name)
+
+
 def test_nothing_but_lines_comes_out_of_a_pipe(pipe: Pipe):
     ended = pipe("hello", "/help", "/models")
     assert ended.code == 0
@@ -135,7 +148,7 @@ def test_conversations_are_left_and_gone_on_with(pipe: Pipe):
 
 def test_what_is_used_and_what_is_sent(pipe: Pipe):
     told = pipe.text("/cost", "hello", "/tokens", "/cost", "/diag", "/tools", "/mcp", "/debug", "again")
-    assert "nothing was used yet" in told
+    assert "nothing was used since this chat was opened yet" in told
     assert re.search(r"conversation +about \d", told)
     assert re.search(rf"{CLAUDE} .*1 request", told)
     assert "accepted: anthropic would take it" in told
@@ -151,6 +164,54 @@ def test_export_writes_what_the_name_says(pipe: Pipe):
     assert Path("chat.md").stat().st_mode & 0o077 == 0
     assert "chat.doc says no form" in told
     assert "can't write" in told
+
+
+def test_export_writes_over_nothing_unless_told_to(pipe: Pipe):
+    keep, linked = Path("keep this.md"), Path("linked.md")
+    keep.write_text("mine")
+    keep.chmod(0o644)
+    linked.symlink_to("nowhere.md")
+    told = pipe.text("hello", "/export keep this.md", "/export linked.md")
+    assert "keep this.md is there already; /export keep this.md --force writes over it" in told
+    assert keep.read_text() == "mine"
+    assert not linked.exists()
+    pipe.text("again", "/export keep this.md --force")
+    assert "again" in keep.read_text()
+    assert keep.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
+def test_more_words_than_a_command_takes_are_a_slip(command: Command):
+    assert command.checked("") == ""
+    if command.name in ("export", "route"):
+        assert command.checked("a b c d") == "a b c d"
+        return
+    with pytest.raises(InputError, match=f"is more than /{command.name} takes"):
+        command.checked("one two three")
+
+
+def test_a_model_is_one_word(pipe: Pipe):
+    told = pipe.text("/model kimi/kimi-k2.6 extra", "/model", "/new words", "hello")
+    assert "'kimi/kimi-k2.6 extra' is more than /model takes: /model [PROVIDER/MODEL]" in told
+    assert f"{CLAUDE} over anthropic" in told
+    assert "is more than /new takes: /new" in told
+    assert not pipe.kimi.requests
+
+
+def test_tokens_are_the_same_everywhere(pipe: Pipe):
+    told = pipe.text("hello " * 400, "again", "/tokens", "/compress drop-oldest", "/tokens")
+    before, after = re.findall(r"conversation +about ([\d,]+)", told)
+    assert f"compressed (drop-oldest): about {before} → {after} tokens" in told
+    told = pipe.text("hello", "/tokens", "/compress 100000")
+    (holds,) = re.findall(r"conversation +about ([\d,]+)", told)
+    assert f"about {holds} tokens" in told.split("nothing to leave out")[0]
+
+
+def test_what_was_used_before_is_not_counted_and_that_is_said(pipe: Pipe):
+    pipe.text("hello")
+    told = pipe("/cost", "/tokens", "again", "/cost", "/tokens", flags=("-c", "-m", CLAUDE)).out.decode()
+    assert told.count("nothing was used since this chat was opened yet") == 2
+    assert told.count("since this chat was opened:") == 2
 
 
 def test_a_path_is_no_command(pipe: Pipe):

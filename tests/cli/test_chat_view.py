@@ -290,7 +290,8 @@ def test_footer_and_choices_fit(width: int):
             usage=Usage(input=12_000, output=300, cache_read=9_000),
         )
     )
-    (row,) = [footer(width, model="anthropic/claude-sonnet-5", meter=meter, context=200_000, tool_format="hermes")]
+    full: dict[str, Any] = {"holds": 12_300, "context": 200_000, "tool_format": "hermes"}
+    (row,) = [footer(width, model="anthropic/claude-sonnet-5", meter=meter, **full)]
     assert columns(row) <= width
     assert columns(choices(width)) <= width
     if width >= 100:

@@ -130,6 +130,23 @@ def test_a_file_that_is_not_trusted_is_told_and_is_no_fault(project: Project):
     assert trusted.json["mcp"] == [{"name": "files", "command": ["no-such-program"], "found": None}]
 
 
+def test_chat_is_not_said_to_need_a_terminal(project: Project):
+    assert "segue chat goes by plain lines" in project.run("doctor").out.decode()
+
+
+def test_online_does_not_send_to_itself(project: Project):
+    project.user_says('[providers.gone]\nbase_url = "http://127.0.0.1:9/v1"\nkey_variable = "TEST_KEY"\n')
+    ended = project.run("doctor", "--online")
+    assert "can't be reached" in ended.out.decode()
+    assert "segue doctor" not in ended.out.decode()
+
+
+def test_a_file_where_a_folder_should_be_is_named(project: Project, tmp_path: Path):
+    (tmp_path / "file").write_text("x")
+    ended = project.run("run", "--no-tools", "Hi", SEGUE_STORE=str(tmp_path / "file" / "x.db"))
+    assert f"{tmp_path / 'file'} is not a folder" in ended.err
+
+
 def test_the_store_is_counted_or_its_fault_told(project: Project):
     Kept(project.store.parent).talk()
     told = project.run("doctor", "--json").json

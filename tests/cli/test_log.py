@@ -314,8 +314,9 @@ def test_the_store_is_where_the_configuration_says(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home" / ".config"))
     monkeypatch.delenv("SEGUE_STORE", raising=False)
     monkeypatch.chdir(tmp_path)
-    from segue.cli import config, stored
+    from segue.cli import config, stored, trusted
 
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     assert config.store() is None
     assert stored.place().endswith("history.db")
     mine = tmp_path / "home" / ".config" / "segue" / "config.toml"
@@ -323,6 +324,9 @@ def test_the_store_is_where_the_configuration_says(tmp_path: Path, monkeypatch: 
     mine.write_text('store = "postgresql://host/db"')
     assert stored.place() == "postgresql://host/db"
     (tmp_path / ".segue.toml").write_text('store = "chats.db"')
+    assert stored.place() == "postgresql://host/db"
+    assert stored.place(trusting=True) == str(tmp_path / "chats.db")
+    trusted.remember(tmp_path / ".segue.toml", b'store = "chats.db"')
     assert stored.place() == str(tmp_path / "chats.db")
     monkeypatch.setenv("SEGUE_STORE", "elsewhere.db")
     assert stored.place() == "elsewhere.db"

@@ -138,17 +138,71 @@ def test_what_drives_a_terminal_is_harmless_there_and_as_it_is_in_a_pipe(project
     assert b"\x1b[31mred" in project.run("run", *MODEL, "-q", "Hi").out
 
 
+def test_what_is_said_of_calls_is_harmless_on_a_terminal_too(project: Project, playing):
+    playing('call read_file {"path": "a\\u202eb\\u001bc"}\n---\nsay Done.\n')
+    variables: dict[str, Any] = {**project.variables, "NO_COLOR": "1"}
+    shown = in_terminal("run", *MODEL, "Hi", **variables)
+    assert "read_file" in shown
+    assert "\u202e" not in shown
+    assert "\x1b" not in shown
+    assert "\\x1b" not in shown
+
+
+def test_a_request_that_is_refused_names_the_conversation_to_look_at(project: Project, playing):
+    playing("error 400 Strange\n")
+    ended = project.run("run", *MODEL, "-q", "Hi")
+    with kept(project) as chat:
+        assert f"segue diag {chat.id} says" in ended.err
+
+
+def test_a_model_that_is_not_there_is_looked_for_where_models_are_listed(project: Project):
+    with segue.emulator.start("mistral") as emulator:
+        place: dict[str, Any] = {"MISTRAL_API_KEY": "k", "MISTRAL_BASE_URL": emulator.base_url}
+        ended = project.run("run", "-m", "mistral/claude-9-nope", "-q", "Hi", **place)
+    assert is_one_line(ended, 1)
+    assert "segue models mistral lists" in ended.err
+    assert "doctor" not in ended.err
+
+
+def test_an_emulated_model_costs_nothing_that_anybody_knows(project: Project, playing):
+    playing("say Yes.\n")
+    assert project.run("run", *MODEL, "--json", "Hi").json["cost"] is None
+
+
+def test_a_folder_that_is_gone_is_told(project: Project, tmp_path: Path):
+    gone = tmp_path / "gone"
+    for command in (("run", "Hi"), ("doctor",), ("log",)):
+        line = " ".join(["mkdir", str(gone), "&&", "cd", str(gone), "&&", "rmdir", str(gone), "&&", *SEGUE, *command])
+        ended = subprocess.run(
+            ["sh", "-c", line],
+            capture_output=True,
+            env=environment(**{**project.variables, "PYTHONPATH": str(Path(segue.__file__).parent.parent)}),
+            timeout=60,
+            check=False,
+        )
+        told = ended.stdout + ended.stderr
+        assert b"stdout" not in ended.stderr
+        if command != ("log",):
+            assert b"the folder that you are in is gone" in told, told
+
+
 # ------------------------------------------------------------------------------------------------------- what is asked
 
 
 def test_stdin_comes_after_the_prompt(project: Project, playing):
-    emulator = playing("say Yes.\n---\nsay Yes.\n---\nsay Yes.\n---\nsay Yes.\n")
+    emulator = playing("\n---\n".join(["say Yes."] * 7))
     project.run("run", *MODEL, "Explain", "this", stdin=b"x = 1\n")
     assert words_to(emulator) == "Explain this\n\nx = 1\n"
     project.run("run", *MODEL, stdin=b"x = 2")
     assert words_to(emulator) == "x = 2"
     project.run("run", *MODEL, "-", stdin="é".encode())
     assert words_to(emulator) == "é"
+    for words in (("-", "x"), ("x", "-")):
+        project.run("run", *MODEL, *words, stdin=b"given")
+        assert words_to(emulator) == "x\n\ngiven"
+        assert is_one_line(project.run("run", *MODEL, *words, stdin=b""))
+    project.run("run", *MODEL, "3", "-", "2")
+    assert words_to(emulator) == "3 - 2"
     project.run("run", *MODEL, "Alone", stdin=b" \n")
     assert words_to(emulator) == "Alone"
 
@@ -312,6 +366,34 @@ def test_a_subagent_works_and_is_not_what_is_gone_on_with(project: Project, play
     assert project.run("run", *MODEL, "-c", "--json", "Again?").json["conversation"] == told["conversation"]
 
 
+def test_work_goes_to_another_provider_only_with_leave(project: Project, playing):
+    order = '{"description": "look", "prompt": "Read notes.txt", "model": "kimi/kimi-k2.6"}'
+    script = f"call task {order}\n---\nsay It said: {{task}}\n"
+    with segue.emulator.start("kimi", script="say From the moon.\n") as moon:
+        place: dict[str, Any] = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
+        playing(script)
+        denied = project.run("run", *MODEL, "Go", **place)
+        assert "denied: giving work to moonshot/kimi-k2.6" in denied.lines[0]
+        assert list(moon.requests) == []
+        playing(script)
+        allowed = project.run("run", *MODEL, "--allow", "task(moonshot/*)", "Go", **place)
+        assert allowed.lines == ["It said: From the moon."]
+        assert "task look → kimi/kimi-k2.6 (" in allowed.err
+    with segue.emulator.start("kimi", script="say From the moon.\n") as moon:
+        place = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
+        playing(script)
+        route = (*MODEL, "-m", "kimi/kimi-k2.6")
+        told = project.run("run", *route, "--json", "Go", **place).json
+    assert told["text"] == "It said: From the moon."
+    assert told["models"] == ["anthropic/claude-sonnet-5", "moonshot/kimi-k2.6"]
+
+
+def test_a_task_for_a_model_of_the_same_provider_needs_no_leave(project: Project, playing):
+    order = '{"description": "look", "prompt": "Read notes.txt", "model": "anthropic/claude-haiku-4-5"}'
+    playing(f"call task {order}\n---\nsay Small.\n---\nsay It said: {{task}}\n")
+    assert project.run("run", *MODEL, "Go").lines == ["It said: Small."]
+
+
 # ------------------------------------------------------------------------------------------------------ conversations
 
 
@@ -328,6 +410,27 @@ def test_a_conversation_goes_on(project: Project, playing):
     assert again.json["conversation"] == first
     with SqliteStore(project.store) as store:
         assert [message.speaker for message in StoredConversation(store, first).messages] == ["human", "ai"] * 3
+
+
+def test_a_conversation_goes_on_with_its_own_model(project: Project, playing):
+    playing("say One.\n---\nsay Two.\n---\nsay Six.\n")
+    with segue.emulator.start("anthropic", script="say Three.\n---\nsay Four.\n---\nsay Five.\n", keys=[KEY]) as mine:
+        config = project.home / ".config" / "segue" / "config.toml"
+        own = f'[providers.mine]\napi = "anthropic"\nbase_url = "{mine.base_url}"\nkey_variable = "TEST_KEY"\n'
+        config.write_text(f'model = "anthropic/claude-sonnet-5"\n{config.read_text()}{own}')
+        first = project.run("run", "--json", "First").json
+        assert first["model"] == "anthropic/claude-sonnet-5"
+        assert project.run("run", "-c", "--json", "Second").json["model"] == "anthropic/claude-sonnet-5"
+        project.run("run", "-c", "-m", "mine/claude-haiku-4-5", "Third")
+        ended = project.run("run", "-c", "Fourth")
+        assert ended.lines == ["Four."]
+        assert "mine/claude-haiku-4-5 (it was asked last in this conversation)" in ended.err
+        told = project.run("run", "-s", first["conversation"], "--fork", "--json", "Fifth").json
+        assert (told["text"], told["model"]) == ("Five.", "mine/claude-haiku-4-5")
+        config.write_text(config.read_text().replace(own, ""))
+        ended = project.run("run", "-c", "Sixth")
+        assert ended.lines == ["Six."]
+        assert "the conversation's own can't be asked: " in ended.err
 
 
 def test_a_fork_leaves_the_other_as_it_is(project: Project, playing):
@@ -393,6 +496,16 @@ def test_the_second_model_answers_where_the_first_does_not(project: Project, pla
         assert [message.speaker for message in chat.messages] == ["human", "ai"]
 
 
+def test_where_both_fail_the_last_one_is_told_and_no_turn_is_counted(project: Project, playing):
+    playing("error 529 Overloaded (retry after 100)\n")
+    with segue.emulator.start("kimi", script="error 529 Overloaded (retry after 100)\n") as moon:
+        place: dict[str, Any] = {"MOONSHOT_API_KEY": "k", "MOONSHOT_BASE_URL": moon.base_url}
+        told = project.run("run", *MODEL, "-m", "kimi/kimi-k2.6", "--json", "Hi", **place).json
+    assert told["error"].startswith("moonshot/kimi-k2.6 ")
+    assert (told["model"], told["turns"]) == ("moonshot/kimi-k2.6", 0)
+    assert told["models"] == ["anthropic/claude-sonnet-5", "moonshot/kimi-k2.6"]
+
+
 def test_a_rule_decides_which_model_is_asked(project: Project, playing):
     playing("say Short.\n")
     with segue.emulator.start("kimi", script="say Long.\n") as moon:
@@ -437,6 +550,21 @@ def test_a_model_without_a_key_fails_and_names_the_variable(project: Project):
     assert "ANTHROPIC_API_KEY" in ended.err
 
 
+def test_what_nobody_was_asked_is_not_what_is_gone_on_with(project: Project, playing):
+    playing("say One.\n---\nsay Two.\n")
+    first = project.run("run", *MODEL, "--json", "First").json["conversation"]
+    for form in ("--json", "-q", "--jsonl"):
+        ended = project.run("run", "-m", "openai/gpt-4.1", form, "Lost")
+        assert ended.code == 1
+        if form == "--json":
+            assert (ended.json["how"], ended.json["conversation"]) == ("failed", None)
+    assert "conversation" not in project.run("run", "-m", "openai/gpt-4.1", "Lost").err
+    with SqliteStore(project.store) as store:
+        assert [row.id for row in store.list()] == [first]
+    assert project.run("run", "-m", "openai/gpt-4.1", "-c", "Kept").code == 1
+    assert project.run("run", *MODEL, "-c", "--json", "Second").json["conversation"] == first
+
+
 def test_a_refused_key_fails_and_is_not_shown(project: Project, playing):
     playing("say Yes.\n")
     for form in ("-q", "--json", "--jsonl"):
@@ -470,9 +598,12 @@ def test_a_limit_of_steps_is_1(project: Project, playing):
     playing(READ)
     ended = project.run("run", *MODEL, "-q", "--steps", "1", "Hi")
     assert ended.code == 1
-    assert "stopped after 1 turn" in ended.err
     with kept(project) as chat:
+        assert f"stopped after 1 turn, the most for one question; segue run -s {chat.id} goes on" in ended.err
         assert chat.pending == []
+    playing(READ)
+    told = project.run("run", *MODEL, "--json", "--no-store", "--steps", "1", "Hi").json
+    assert told["error"] == "stopped after 1 turn, the most for one question; --steps allows more"
 
 
 def test_an_answer_that_is_cut_is_told_so(project: Project, playing):

@@ -9,6 +9,8 @@ import pytest
 from tests.cli.process import is_one_line
 from tests.cli.project import Project
 
+TOLD = ['  tools.allow = ["shell"]', '  mcp.files = {"command":["mcp-files"]}']
+COUNTS = {"tools.allow": ["shell"], "mcp.files": {"command": ["mcp-files"]}}
 MCP = '[mcp.files]\ncommand = ["mcp-files"]\n[tools]\nallow = ["shell"]\n'
 
 
@@ -24,7 +26,7 @@ def test_a_file_is_trusted_until_it_changes(project: Project):
     assert trust_of(project) is False
     ended = project.run("trust")
     assert (ended.code, ended.err) == (0, "")
-    assert ended.lines == [f"{project.file}: trusted until it changes", "  tools.allow", "  mcp.files"]
+    assert ended.lines == [f"{project.file}: trusted until it changes", *TOLD]
     assert trust_of(project) is True
     project.says(MCP + "# another word\n")
     assert trust_of(project) is False
@@ -45,13 +47,36 @@ def test_trust_can_be_taken_back(project: Project):
 
 def test_json_says_the_same(project: Project):
     project.says(MCP)
-    told = {"file": str(project.file), "trusted": True, "counts": ["tools.allow", "mcp.files"]}
+    told = {"file": str(project.file), "trusted": True, "counts": COUNTS}
     assert project.run("trust", "--json").json == told
     assert project.run("trust", "--revoke", "--json").json == {
         "file": str(project.file),
         "trusted": False,
-        "counts": [],
+        "counts": {},
     }
+
+
+def test_values_that_drive_a_terminal_are_shown_harmless(project: Project):
+    project.says('[tools]\nallow = ["shell(\\u202e\\u001b[2J)"]\n')
+    out = project.run("trust").out.decode()
+    assert "shell(" in out
+    assert "\u202e" not in out
+    assert "\x1b" not in out
+
+
+def test_a_store_of_a_file_that_is_not_trusted_is_not_made_nor_read(project: Project):
+    project.says('store = "../planted/chats.db"')
+    planted = project.folder.parent / "planted"
+    ended = project.run("run", "--no-tools", "Hi", SEGUE_STORE="")
+    assert ended.code == 0
+    assert "does not count: store;" in ended.err
+    assert not planted.exists()
+    listed = project.run("log", SEGUE_STORE="")
+    assert "its store does not count" in listed.err
+    assert len(listed.lines) >= 1
+    project.run("trust")
+    assert project.run("run", "--no-tools", "Hi", SEGUE_STORE="").code == 0
+    assert (planted / "chats.db").exists()
 
 
 def test_without_a_file_there_is_nothing_to_trust(project: Project):

@@ -67,8 +67,81 @@ def test_a_host_is_not_found_in_a_path():
         assert rules.judge(Question("fetch_url", address, "fetch"))[0] == "ask"
 
 
+@pytest.mark.parametrize(
+    "name", ["DBPASS", "CREDS", "MYKEY", "APP_SK", "DB_PW", "MY_PWD", "DB_PASS", "MYSQLPWD", "KEYS"]
+)
+def test_a_secret_is_known_by_its_name(name):
+    assert secret_names({name: "blue-moon"}) == {name}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "sk-ant-api03-abcdefgh",
+        "sk-abcdefghij",
+        "AKIAIOSFODNN7EXAMPLE",
+        "xoxb-1234567890-abc",
+        "eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl",
+        "sk_live_abcdefghijkl",
+        "ghp_abcdefghijklmnopqrst",
+        "glpat-abcdefghijklmnopqrst",
+        "-H 'Authorization: Bearer abcdef123456789'",
+    ],
+)
+def test_a_secret_is_known_by_its_form(value):
+    assert secret_names({"PLAIN": value}) == {"PLAIN"}
+
+
+def test_what_programs_need_is_no_secret():
+    plain = {
+        "PWD": "/home/me/project",
+        "OLDPWD": "/home/me",
+        "SSH_ASKPASS": "/usr/bin/ask",
+        "HOME": "/home/me",
+        "PATH": "/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "EDITOR": "vi",
+        "LS_COLORS": "rs=0:di=01;34",
+        "USER": "me",
+        "SSH_AUTH_SOCK": "/tmp/ssh-x/agent.1",
+        "VIRTUAL_ENV": "/home/me/.venv",
+        "PROXY": "http://proxy.example:8080",
+    }
+    assert child_environment(plain) == plain
+
+
 SHELL = [
     # (command, allowed patterns, what comes of it)
+    ("git log --format=x --output=.bashrc -1", ["git log *"], "ask"),
+    ("git log --outp .bashrc", ["git log *"], "ask"),
+    ("git log '--output=.bashrc'", ["git *"], "ask"),
+    ("git log --out\\put=.bashrc", ["git log *"], "ask"),
+    ("git log {--output=.bashrc,-1}", ["git log *"], "ask"),
+    ("git log ${X:---output=.bashrc}", ["git log *"], "ask"),
+    ("git log x$IFS--output=.bashrc", ["git log *"], "ask"),
+    ("git log && git log --output=a", ["git log *"], "ask"),
+    ("git -c core.pager=sh log", ["git *"], "ask"),
+    ("git -ccore.pager=sh log", ["git *"], "ask"),
+    ("git --exec-path=. log", ["git *"], "ask"),
+    ("git fetch --upload-pack=./x", ["git *"], "ask"),
+    ("git grep -Osh x", ["git *"], "ask"),
+    ("find . -exec rm {} +", ["find *"], "ask"),
+    ("find . -delete", ["find *"], "ask"),
+    ("find . -fprint x", ["find *"], "ask"),
+    ("sort -ro x y", ["sort *"], "ask"),
+    ("sort -o x y", ["sort *"], "ask"),
+    ("sort -o x y", ["sort -o x *"], "allow"),
+    ("sort -ro x y", ["sort -o x *"], "ask"),
+    ("git log --output=x -1", ["git log --output=x *"], "allow"),
+    ("sed -i s/a/b/ x", ["sed *"], "ask"),
+    ("tar xf x --to-command=sh", ["tar *"], "ask"),
+    ("git log --oneline --no-color -n 3 --stat", ["git log *"], "allow"),
+    ("git status --short", ["git status *"], "allow"),
+    ("pytest -x -q tests/a_test.py::test_b", ["pytest *"], "allow"),
+    ("grep -ico 'a-$' x", ["grep *"], "allow"),
+    ("find . -name '*.py' -type f", ["find *"], "allow"),
+    ("ls -la src", ["ls *"], "allow"),
+    ("git log --output=x", ["git log --output=x"], "allow"),
     ("git log", ["git log *"], "allow"),
     ("git log -p", ["git log *"], "allow"),
     ("git logout", ["git log *"], "ask"),

@@ -396,3 +396,13 @@ def test_a_reply_costs_what_the_table_says() -> None:
     usage = Usage(input=10_000, output=1_000, cache_read=5_000)
     assert cost(usage, "anthropic", "claude-sonnet-4-5-20250929") == pytest.approx(0.015 + 0.0015 + 0.015)
     assert cost(usage, "openai", "gpt-of-tomorrow") is None
+    mine = {name: {"base_url": "https://x"} for name in ("e-anthropic", "s1")}
+    assert [cost(usage, name, "claude-sonnet-4-5", mine) for name in mine] == [None, None]
+    assert cost(usage, "anthropic", "claude-sonnet-4-5", local=True) is None
+
+
+def test_a_name_that_is_like_none_is_not_taken_for_another() -> None:
+    with pytest.raises(InputError, match="known are"):
+        resolve("nope/x", {})
+    with pytest.raises(InputError, match="did you mean anthropic"):
+        resolve("antropic/x", {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -412,7 +413,24 @@ def test_an_answer_after_the_end_starts_nothing(tmp_path: Path) -> None:
 # ----------------------------------------------------------------------------------------------------------- time-outs
 
 
-@pytest.mark.parametrize(("own", "seconds"), [(None, 60), (7, 7)])
+@pytest.mark.parametrize(
+    ("timing", "set_", "seconds"),
+    [("outside", None, 100), ("outside", 5, 5), ("outside", 500, 100), ("own", 5, 100), ("inside", 500, 503)],
+)
+def test_what_the_user_has_set_is_held_against_a_tool(
+    book: Book, tmp_path: Path, timing: Any, set_: float | None, seconds: float
+) -> None:
+    calls = asked(book, *works(("endless", 10_000)))
+
+    async def main() -> None:
+        timed = dataclasses.replace(tool("work", Log().work, timeout=100), timing=timing)
+        await scheduler(book, Box(tmp_path, timed), timeout=set_).run_batch(calls)
+        assert asyncio.get_running_loop().time() == 1000 + seconds
+
+    run(main())
+
+
+@pytest.mark.parametrize(("own", "seconds"), [(None, 60), (7, 7), (600, 60)])
 def test_a_tool_that_takes_too_long_is_timed_out(book: Book, tmp_path: Path, own: float | None, seconds: float) -> None:
     calls = asked(book, *works(("endless", 10_000), ("quick", 1)))
 

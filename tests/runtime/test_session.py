@@ -48,7 +48,7 @@ def test_a_reply_that_only_pauses_is_sent_on_as_it_is(tmp_path: Path) -> None:
         script = "say    Half of it.\nend pause\n---\nsay    The rest."
         async with staged({"anthropic": script}, tmp_path) as stage:
             ended = await stage.session.ask("Go.")
-            assert (ended.how, ended.text, ended.turns) == ("answered", "The rest.", 2)
+            assert (ended.how, ended.text, ended.turns) == ("answered", "Half of it.\nThe rest.", 2)
             assert stage.refused == []
 
     asyncio.run(play())

@@ -162,7 +162,9 @@ def test_arguments_that_do_not_fit(name, arguments, told):
     found = box.find(name)
     assert found is not None
     text = box.check(found, arguments) or ""
-    assert text.startswith(f"the arguments don't fit {name}; nothing was run:\n- ")
+    assert text.startswith(f"the arguments don't fit {name}, and nothing ran: ")
+    assert "\n" not in text
+    assert not text.endswith(": ")
     for part in told:
         assert part in text
 
@@ -445,3 +447,33 @@ def test_rules_and_toolbox_share_the_folder(tmp_path):
     box = Toolbox(ALL, tmp_path)
     assert isinstance(box.permissions, Permissions)
     assert box.folder == tmp_path
+
+
+def test_the_names_of_all_standard_tools_are_known():
+    rules = Permissions(allow=[made.name for made in ALL])
+    Toolbox([everything], Path(), rules).check_rules()
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ("write_fil(docs/*)", "did you mean write_file"),
+        ("Shell(ls *)", "did you mean shell"),
+        ("everythin", "did you mean everything"),
+        ("qqq", "there are edit_file, everything, "),
+        ("qqq*", "there are edit_file, everything, "),
+    ],
+)
+@pytest.mark.parametrize("verdict", ["allow", "ask", "deny"])
+def test_a_rule_of_no_tool_is_refused(rule, told, verdict):
+    box = Toolbox([*ALL, everything], Path(), Permissions(**{verdict: ["read_file", rule]}))
+    with pytest.raises(InputError, match=told) as caught:
+        box.check_rules()
+    assert caught.value.path == f"{verdict}[1]"
+
+
+@pytest.mark.parametrize("rule", ["github__*", "github__list(a)", "write_*", "*", "everything", "shell(ls)"])
+def test_a_rule_of_a_tool_that_is_left_out_or_may_come_is_none_to_refuse(rule):
+    box = Toolbox([*ALL, everything], Path(), Permissions(allow=[rule]))
+    box.check_rules()
+    box.only(["read_file"]).check_rules()

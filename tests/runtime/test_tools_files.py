@@ -325,3 +325,17 @@ def test_writers_of_one_file_are_known_by_where_it_is(tmp_path):
     for tool in (write_file(), edit_file()):
         assert tool.writes({"path": "link"}, tmp_path) == tool.writes({"path": "./x/../real"}, tmp_path)
         assert tool.writes({}, tmp_path) == ()
+
+
+@pytest.mark.parametrize("rule", ["read_file(secrets/*)", "grep(secrets/*)"])
+def test_grep_says_why_it_passes_over_a_file(rule, tmp_path):
+    (tmp_path / "secrets").mkdir()
+    for name in ("secrets/a", "secrets/b", "plain"):
+        (tmp_path / name).write_text("needle\n")
+    (tmp_path / "link").symlink_to("secrets/a")
+    tool = next(tool for tool in standard_tools(permissions=Permissions(deny=[rule])) if tool.name == "grep")
+    assert say(tool, tmp_path, pattern="needle").split("\n") == [
+        "plain:1:needle",
+        "[1 file passed over: links are not followed]",
+        "[2 files passed over: a rule forbids to read them]",
+    ]

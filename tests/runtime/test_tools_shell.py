@@ -1,15 +1,24 @@
 """Commands: what they say, how they end, and that nothing of them is left."""
 
 import asyncio
+import inspect
+import json
 import os
+import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from segue.runtime.tooling import Context, ToolError
+from segue.canonical.blocks import Code, Text
+from segue.runtime.environ import child_environment
+from segue.runtime.toolbox import Toolbox
+from segue.runtime.tooling import Context, Result, Tool, ToolError
+from segue.runtime.tools import standard_tools
 from segue.runtime.tools.shell import shell
 from tests.runtime.rigging import run, text_of
 
@@ -176,3 +185,118 @@ def test_a_null_character_is_told(tmp_path):
 def test_a_folder_that_is_gone_is_told(tmp_path):
     with pytest.raises(ToolError, match="could not be started"):
         run(shell(), tmp_path / "gone", command="pwd")
+
+
+MORTAL = """
+import asyncio, pathlib, sys
+from segue.runtime.tooling import Context
+from segue.runtime.tools.shell import shell
+
+asyncio.run(shell().run({"command": sys.argv[1]}, Context(pathlib.Path(sys.argv[2]), progress=print)))
+"""
+
+
+def test_commands_end_with_a_process_that_is_killed(tmp_path):
+    command = [sys.executable, "-u", "-c", MORTAL, STUBBORN, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "ready\n"
+        running.kill()
+    gone(tmp_path)
+
+
+def test_what_keeps_a_command_is_not_seen_by_it(tmp_path):
+    told = text_of(run(shell(), tmp_path, command="jobs; wait; cat; ls /proc/$$/fd | wc -l; echo $0 $#; echo $PPID"))
+    assert told.split("\n")[0] in ("3", "4")
+    assert told.endswith(f"bash 0\n{os.getpid()}")
+
+
+HIDDEN = """
+import asyncio, ctypes, pathlib
+from segue.runtime.tooling import Context
+from segue.runtime.tools.shell import shell
+
+asyncio.run(shell().run({"command": "true"}, Context(pathlib.Path())))
+print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has it")
+def test_whoever_runs_commands_can_not_be_looked_into():
+    done = subprocess.run([sys.executable, "-c", HIDDEN], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def in_a_box(folder: Path, *tools: Tool, **call: Any) -> str:
+    """What a call of the first of the tools says."""
+
+    async def go() -> str:
+        found = Toolbox(tools, folder).find(tools[0].name)
+        assert found is not None
+        told: list[str] = []
+        try:
+            result: Any = found.run(call, Context(folder, progress=told.append))
+            result = await result if inspect.isawaitable(result) else result
+        except ToolError as error:
+            return str(error)
+        return json.dumps([msgspec.to_builtins(result), told])
+
+    return asyncio.run(go())
+
+
+def test_secrets_that_a_shell_is_kept_from_are_not_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("EMU_KEY", "blue-moon-17")
+    monkeypatch.setenv("GIVEN_TOKEN", "green-moon-18")
+    monkeypatch.setenv("AWS_REGION", "eu-north-1")
+    (tmp_path / "x").write_text("a blue-moon-17 green-moon-18 eu-north-1 b")
+    told = in_a_box(tmp_path, shell(partial(child_environment, keep=["GIVEN_TOKEN"])), command="cat x")
+    assert "blue-moon" not in told
+    assert "a [EMU_KEY withheld] green-moon-18 eu-north-1 b" in told
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "x blue-moon-17",
+        ["blue-moon-17", {"blue-moon-17": ("blue-moon-17",)}],
+        Result({"a": ["blue-moon-17"]}),
+        Result((Text("blue-moon-17"), Code("blue-moon-17", "sh"))),
+        ToolError("blue-moon-17"),
+        ValueError("blue-moon-17"),
+    ],
+)
+@pytest.mark.parametrize("blocking", [True, False])
+def test_no_tool_beside_it_tells_them_either(value, blocking, tmp_path, monkeypatch):
+    monkeypatch.setenv("MOON", "blue-moon-17")
+
+    def give(arguments: Any, context: Context) -> Any:
+        context.progress("blue-moon-17")
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    async def give_later(arguments: Any, context: Context) -> Any:
+        return give(arguments, context)
+
+    given = Tool("give", "Gives.", {"type": "object"}, give if blocking else give_later, blocking=blocking)
+    told = in_a_box(tmp_path, given, shell(partial(child_environment, keys=["MOON"])))
+    assert "[MOON withheld]" in told
+    assert "blue-moon" not in told
+
+
+@pytest.mark.parametrize(
+    ("limit", "arguments", "seconds"), [(0.2, {}, 0.2), (0.2, {"timeout": 60}, 0.2), (60, {"timeout": 1}, 1)]
+)
+def test_the_users_limit_holds_for_a_command(limit, arguments, seconds, tmp_path):
+    context = Context(tmp_path, limit=limit)
+
+    async def go() -> Any:
+        return await shell().run({"command": "echo so far; sleep 30", **arguments}, context)  # pyright: ignore[reportGeneralTypeIssues]
+
+    told = text_of(asyncio.run(go()))
+    assert told == f"so far\n[not finished after {seconds:g} seconds; it was ended]"
+
+
+def test_every_tool_of_segue_but_task_can_be_limited():
+    tools = standard_tools(spawn=lambda order, context: asyncio.sleep(0, Result("")))
+    assert [tool.name for tool in tools if tool.timing == "own"] == ["task"]

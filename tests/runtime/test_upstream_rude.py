@@ -538,7 +538,7 @@ def whom(api: str = "openai-chat", **more: Any) -> Endpoint:
             "compress the conversation",
         ),
         ("anthropic", 400, {"error": {"message": "prompt is too long: 210000 tokens"}}, "refused", False, "compress"),
-        ("openai-chat", 400, {"error": {"message": "Unknown parameter: 'x'"}}, "refused", False, "segue diag ID"),
+        ("openai-chat", 400, {"error": {"message": "Unknown parameter: 'x'"}}, "refused", False, "segue diag says"),
         (
             "gemini",
             400,

@@ -13,6 +13,7 @@ from segue.canonical.blocks import Message, Text, Thinking, ToolCall, ToolRespon
 from segue.conversation import Conversation
 from segue.runtime.book import Book, Memory
 from segue.runtime.events import CallEnded, CallQueued, Event
+from segue.runtime.permissions import Permissions
 from segue.runtime.session import Session
 from segue.runtime.toolbox import Toolbox
 from segue.runtime.tooling import Tool
@@ -138,7 +139,7 @@ async def with_subagents(
             book if book is not None else Shelf(),
             first.route,
             upstream=first.upstream,
-            toolbox=Toolbox(tools, folder),
+            toolbox=Toolbox(tools, folder, Permissions(allow=["task"], folder=folder)),
             listen=hear,
             debug=True,
             models=lambda name: endpoint_of(stage.providers[name]),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
@@ -12,6 +15,7 @@ import pytest
 from segue.errors import ConflictError, InputError, LeaseError, StoreError
 from segue.store.base import Summary, iso
 from segue.store.events import Event, Forked, Said, Sent, Switched, Titled
+from segue.store.owners import is_gone, own_name
 from segue.store.rows import crc_of
 from segue.store.sql import Session, SqlStore
 
@@ -413,6 +417,45 @@ def test_who_has_it_in_hand_is_told_without_taking_it(engine: Engine) -> None:
     assert store.lease(conversation) is None
     with pytest.raises(StoreError):
         store.lease("nobody's")
+
+
+def test_the_lease_of_a_process_that_is_gone_is_free_at_once(store: SqlStore) -> None:
+    conversation = store.create()
+    mine = own_name()
+    assert not is_gone(mine)
+    store.acquire(conversation, mine, 1000)
+    with pytest.raises(LeaseError, match="--fork"):
+        store.acquire(conversation, "another", 1000)
+    store.release(conversation, mine)
+    program = "from segue.store.owners import own_name; print(own_name())"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        dead = process.stdout.read().strip()
+        deadline = time.monotonic() + 20
+        while not is_gone(dead) and time.monotonic() < deadline:  # a zombie too has gone
+            time.sleep(0.01)
+        store.acquire(conversation, dead, 1000)
+        assert store.lease(conversation) is None
+        assert store.acquire(conversation, "another", 1000).owner == "another"
+    assert is_gone(dead)
+
+
+@pytest.mark.parametrize("at", [0, 2])
+def test_of_a_process_elsewhere_nothing_is_known(at: int) -> None:
+    parts = own_name().split(":")
+    parts[1] = "999999999"
+    assert is_gone(":".join(parts))
+    parts[at] = f"x{parts[at]}"
+    assert not is_gone(":".join(parts))
+
+
+def test_a_number_that_was_given_again_is_another_process() -> None:
+    host, pid, place, rest = own_name().rsplit(":", 3)
+    if place.endswith("-"):
+        pytest.skip("the system does not tell when a process began")
+    assert is_gone(f"{host}:{pid}:{place}1:{rest}")
+    assert not is_gone("somebody")
+    assert not is_gone("host:1:abcdef01")
 
 
 def test_an_expired_lease_that_nobody_took_can_be_renewed(engine: Engine) -> None:

@@ -23,7 +23,7 @@ from segue.runtime.events import Compressed, Ended
 from segue.runtime.providers import Endpoint
 from segue.runtime.scheduler import Limits
 from segue.runtime.session import Listen, Session
-from segue.runtime.switching import ByRule, Failover, Fixed, RoundRobin, Route, Rule
+from segue.runtime.switching import ByRule, Failover, Fixed, RoundRobin, Route, Rule, Situation
 from segue.runtime.tooling import Approve
 from segue.store.conversation import StoredConversation
 
@@ -100,6 +100,8 @@ class Agent:
     async def _build(self) -> None:
         from segue.runtime.upstream import Upstream
 
+        if not streams.in_a_folder():
+            raise streams.Unreadable(streams.NO_FOLDER)
         loaded = config.load(trusting=self._wishes.trusting, ask=self._ask_trust)
         if loaded.untrusted is not None and self._ask_trust is None:
             streams.say(_untrusted(loaded.untrusted))
@@ -111,8 +113,11 @@ class Agent:
         self._stack.push_async_callback(self.tools.close)
         self.toolbox = await self.tools.toolbox(Path.cwd())
         if self._wishes.keep:
-            self.store = self._stack.enter_context(stored.opened(make=True))
-        self.session = self._session(self._book())
+            self.store = self._stack.enter_context(stored.opened(make=True, trusting=self._wishes.trusting, told=True))
+        book = self._book()
+        if isinstance(book, StoredConversation) and not self._wishes.models:
+            self._go_on_with(book)
+        self.session = self._session(book)
 
     def _session(self, book: Book) -> Session:
         tools = self.known.config.settings.tools
@@ -175,6 +180,31 @@ class Agent:
         first = next(row for row in self.known.providers.values() if row.default)
         return self._among((f"{first.name}/{first.default}",), "emulated: no key is set, see segue models")
 
+    def _go_on_with(self, book: StoredConversation) -> None:
+        """Whoever was asked last in the conversation goes on, unless a route has its own say in it."""
+        line = book.timeline
+        if line.provider is None or line.model is None:
+            return
+        name = f"{line.provider}/{line.model}"
+        if not isinstance(self.route, Fixed | Failover) or name == self.model:
+            return
+        others = [endpoint.name for endpoint in self.route.endpoints]
+        try:
+            lacks = self.known.endpoint(name).lacks_key
+            why = f"there is no key for {name}"
+        except SegueError as error:
+            lacks, why = True, str(error)
+        if lacks:
+            if not self.emulated:
+                self.why = f"{self.why}{'; ' if self.why else ''}the conversation's own can't be asked: {why}"
+            return
+        self._emulated = None
+        goes_on = "it was asked last in this conversation"
+        if name in others:
+            self.route = self._among((name, *others), goes_on)
+        else:
+            self.route = self._among((name,), goes_on)
+
     def _among(self, names: Sequence[str], why: str, kind: str | None = None) -> Route:
         """A route over these; several are asked in their order unless something else is said."""
         self.why = why
@@ -202,6 +232,20 @@ class Agent:
         with suppress(SegueError):
             self._make_fit()
         return await self.session.ask(content)
+
+    @property
+    def keyless(self) -> bool:
+        """Whether whoever would be asked now has no key, so that no request will go out."""
+        return self.session.route.choose(Situation(self.book.chat)).endpoint.lacks_key
+
+    def forget(self) -> None:
+        """What nobody was ever asked is not kept."""
+        book = self.book
+        if self.store is None or any(message.speaker == "ai" for message in book.messages):
+            return
+        book.close()
+        with suppress(SegueError):
+            self.store.delete(book.id)
 
     async def take(self, book: Book) -> None:
         """Goes on with another conversation, with the route that there is."""

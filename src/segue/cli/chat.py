@@ -90,12 +90,14 @@ def _surface(chat: Chat) -> Surface:
 
 
 def _trusts(file: Path, wants: Sequence[str]) -> bool:
-    """Before anything else: whether a project's file may do what it wants."""
+    """Before anything else: whether a project's file may do what it wants, all of which is shown."""
+    from segue.cli.chatting.plain import forget_typed
     from segue.view.clean import harmless_line
 
     click.echo(f"{harmless_line(str(file))} wants to set:", err=True)
     for want in wants:
         click.echo(f"  {harmless_line(want)}", err=True)
+    forget_typed()
     return click.confirm("Trust it until it changes?", default=False, err=True)
 
 

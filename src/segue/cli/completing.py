@@ -41,7 +41,7 @@ def _ids() -> Iterable[tuple[str, str]]:
 
     if not stored.is_there():
         return []
-    with stored.opened() as store:
+    with stored.opened(told=True) as store:
         rows = store.list(_NEWEST)
     return [(row.id, shortened(harmless_line(row.title or row.opening or ""), 50)) for row in rows]
 

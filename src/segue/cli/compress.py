@@ -104,7 +104,9 @@ def _undo(store: HistoryStore, name: str, *, as_json: bool) -> None:
 
             streams.write(msgspec.json.encode({"id": name, "messages": count}), b"\n")
         else:
-            streams.write(f"{name}: {count:,} messages again\n")
+            from segue.view.words import counted
+
+            streams.write(f"{name}: {counted(count, 'message')} again\n")
 
 
 def _teller(command: str) -> Callable[[Sequence[Message]], str]:

@@ -1,8 +1,9 @@
 """What the user set: a flag, else a `SEGUE_*` variable, else `.segue.toml` of the project, else the user's file.
 
 The project's file is the nearest one above the working directory. It may come with somebody else's project: what could
-run a program, let one run, or send a key elsewhere counts only after the user has trusted that very file, and it can
-name a file for the store but no server. Lists of `[tools]` add up, so that no file takes back what another denies.
+run a program, let one run, send a key elsewhere or say where conversations are kept counts only after the user has
+trusted that very file, and it can name a file for the store but no server. Lists of `[tools]` add up, so that no file
+takes back what another denies.
 """
 
 from __future__ import annotations
@@ -14,18 +15,30 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 import click
+from msgspec import json
 from msgspec.structs import replace
 
-from segue.cli import trusted
-from segue.cli.settings import Provider, Settings, Tools, from_variables, parsed, read
+from segue.cli import streams, trusted
+from segue.cli.settings import Mcp, Provider, Settings, Tools, from_variables, parsed, read
 from segue.cli.streams import Unreadable
 from segue.errors import InputError
 
-__all__ = ["Config", "Source", "load", "project_file", "source", "store", "tool_format", "user_file", "wanted"]
+__all__ = [
+    "Config",
+    "Source",
+    "distrusted_store",
+    "load",
+    "project_file",
+    "source",
+    "store",
+    "tool_format",
+    "user_file",
+    "wanted",
+]
 
 T = TypeVar("T")
 Ask: TypeAlias = "Callable[[Path, Sequence[str]], bool]"
-"""Asks the user whether a file is trusted, telling what in it would count then."""
+"""Asks the user whether a file is trusted, telling what in it would count then, with its values."""
 
 _PROJECT = ".segue.toml"
 _USER = "config.toml"
@@ -96,25 +109,38 @@ def tool_format(flag: str | None, api: str) -> str:
     return "auto"
 
 
-def store() -> str | None:
-    """Where the files say that conversations are kept; `SEGUE_STORE` counts more, and is not looked at here."""
+def store(*, trusting: bool = False) -> str | None:
+    """Where the files say that conversations are kept; `SEGUE_STORE` counts more, and is not looked at here.
+
+    What a project's file says is checked at once, and counts when it is trusted.
+    """
     from segue.errors import InputError
     from segue.store import file_of
 
     for file, project in _places():
-        given = parsed(file, read(file)).store
+        data = read(file)
+        given = parsed(file, data).store
         if given is None:
             continue
         try:
             named = file_of(given)
         except InputError as error:
             raise Unreadable(f"{file}: {error}") from None
-        if named is not None:
-            return str(file.parent / Path(given).expanduser())
-        if project:
+        if named is None and project:
             raise Unreadable(f"{file}: store must be a file here; a server is named in your own {_USER}")
-        return given
+        if project and not trusting and not trusted.is_trusted(file, data):
+            continue
+        return given if named is None else str(file.parent / Path(given).expanduser())
     return None
+
+
+def distrusted_store() -> Path | None:
+    """The project's file whose `store` does not count, as long as nobody trusts it."""
+    file = project_file()
+    if file is None:
+        return None
+    data = read(file)
+    return file if parsed(file, data).store is not None and not trusted.is_trusted(file, data) else None
 
 
 # ------------------------------------------------------------------------------------------------------------- files
@@ -122,6 +148,8 @@ def store() -> str | None:
 
 def project_file() -> Path | None:
     """The nearest one above the working directory."""
+    if not streams.in_a_folder():
+        return None
     here = Path.cwd()
     return next((folder / _PROJECT for folder in (here, *here.parents) if (folder / _PROJECT).is_file()), None)
 
@@ -143,36 +171,46 @@ def source(file: Path, *, trusting: bool = False, ask: Ask | None = None) -> Sou
     project = file.name == _PROJECT
     data = read(file)
     settings = parsed(file, data)
-    wants = _wants(settings) if project else ()
+    wants = _wants(settings) if project else {}
     if not wants or trusting or trusted.is_trusted(file, data):
         return Source(file, settings, project)
-    if ask is not None and ask(file, wants):
+    if ask is not None and ask(file, [f"{name} = {value}" for name, value in wants.items()]):
         trusted.remember(file, data)
         return Source(file, settings, project)
-    return Source(file, _harmless(settings), project, trusted=False, withheld=wants)
+    return Source(file, _harmless(settings), project, trusted=False, withheld=tuple(wants))
 
 
-def wanted(file: Path) -> tuple[tuple[str, ...], bytes]:
-    """What in a project's file counts only when it is trusted, and the bytes that say so."""
+def wanted(file: Path) -> tuple[dict[str, str], bytes]:
+    """What in a project's file counts only when it is trusted, with its values, and the bytes that say so."""
     data = read(file)
     return _wants(parsed(file, data)), data
 
 
-def _wants(settings: Settings) -> tuple[str, ...]:
-    """What somebody else's file may not decide, by its keys."""
-    providers = [
-        f"providers.{name}.{key}"
+def _wants(settings: Settings) -> dict[str, str]:
+    """What somebody else's file may not decide: its keys, and what each says, in full."""
+    said: dict[str, object] = {} if settings.store is None else {"store": settings.store}
+    said |= {f"tools.{key}": rules for key in ("allow", "env") if (rules := getattr(settings.tools, key))}
+    said |= {f"mcp.{name}": _server(server) for name, server in settings.mcp.items()}
+    said |= {
+        f"providers.{name}.{key}": value
         for name, provider in settings.providers.items()
         for key in _WITHHELD
-        if getattr(provider, key) is not None
-    ]
-    tools = [f"tools.{key}" for key in ("allow", "env") if getattr(settings.tools, key)]
-    return (*tools, *(f"mcp.{name}" for name in settings.mcp), *providers)
+        if (value := getattr(provider, key)) is not None
+    }
+    return {name: json.encode(value).decode() for name, value in said.items()}
+
+
+def _server(server: Mcp) -> dict[str, object]:
+    usual = Mcp()
+    said = {name: getattr(server, name) for name in Mcp.__struct_fields__ if name not in ("command", "args")}
+    told = {name: value for name, value in said.items() if value != getattr(usual, name)}
+    return {"command": server.program, **told} if server.program else told
 
 
 def _harmless(settings: Settings) -> Settings:
     providers = {name: replace(provider, **dict.fromkeys(_WITHHELD)) for name, provider in settings.providers.items()}
-    return replace(settings, tools=replace(settings.tools, allow=(), env=()), mcp={}, providers=providers)
+    tools = replace(settings.tools, allow=(), env=())
+    return replace(settings, store=None, tools=tools, mcp={}, providers=providers)
 
 
 # ---------------------------------------------------------------------------------------------------- one over another

@@ -43,5 +43,5 @@ def _page(rows: list[tuple[str, str, str]]) -> str:
     lines: list[str] = []
     for state, name, words in rows:
         mark = click.style(_MARKS[state], **_STYLES[state]) if colour else _MARKS[state]
-        lines.append(f"{mark}  {name:{width}}  {streams.one_line(words)}")
+        lines.append(f"{mark}  {name:{width}}  {streams.shown(words, sys.stdout)}")
     return "".join(f"{line}\n" for line in lines)

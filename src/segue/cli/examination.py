@@ -39,6 +39,8 @@ class Examination:
 
     def all(self, *, online: bool = False) -> None:
         self._versions()
+        if not streams.in_a_folder():
+            self._row("bad", "folder", streams.NO_FOLDER)
         self._config()
         self._store()
         self._providers(online=online)
@@ -101,12 +103,12 @@ class Examination:
         told: dict[str, Any] = {}
         self.told["store"] = told
         try:
-            told["place"] = where = shown(stored.place())
-            told["exists"] = stored.is_there()
+            told["place"] = where = shown(stored.place(trusting=self._trusting))
+            told["exists"] = stored.is_there(trusting=self._trusting)
             if not told["exists"]:
                 self._row("note", "store", f"{where}: none yet; it is made with the first conversation")
                 return
-            with stored.opened() as store:
+            with stored.opened(trusting=self._trusting, told=True) as store:
                 count = len(store.list(_COUNTED))
         except (click.ClickException, SegueError) as error:
             told["error"] = error.message if isinstance(error, click.ClickException) else str(error)
@@ -205,7 +207,7 @@ class Examination:
         }
         self.told["terminal"] = told
         if not told["stdout"]:
-            self._row("note", "terminal", "stdout is none; segue chat needs one")
+            self._row("note", "terminal", "stdout is none; segue chat goes by plain lines then")
             return
         colour = "colours" if told["colour"] else "no colours"
         self._row("ok", "terminal", f"{told['term']}, {size.columns} columns, {colour}, {told['encoding']}")
@@ -235,6 +237,9 @@ async def _reached(endpoints: Mapping[str, Endpoint]) -> dict[str, str]:
 
 
 def _came(probed: Probed) -> str:
+    from segue.runtime.faults import TESTED
+
     if probed.error is not None:
-        return str(probed.error)
+        # Who asks the doctor is not sent to the doctor.
+        return str(probed.error).removesuffix(TESTED).rstrip("; ")
     return "accepted" if probed.accepted else "reached; whether the key is taken can't be told"

@@ -60,11 +60,17 @@ class Known:
         """All that may hold a key: nothing that tools start is given them unasked."""
         return tuple(dict.fromkeys(name for row in self.providers.values() for name in (*row.keys, *row.bearer)))
 
+    def _is_local(self, provider: str, model: str) -> bool:
+        try:
+            return providers.is_local(self.endpoint(f"{provider}/{model}").base_url)
+        except InputError:
+            return False
+
     def cost(self, provider: str, model: str, usage: Usage) -> float | None:
         """What was used, in dollars; None where no price is known."""
         told = self.config.settings.prices.get(f"{provider}/{model}")
         if told is None:
-            return prices.cost(usage, provider, model, self._told)
+            return prices.cost(usage, provider, model, self._told, local=self._is_local(provider, model))
         return told.of(
             input=usage.input, output=usage.output, cache_read=usage.cache_read, cache_write=usage.cache_write
         )

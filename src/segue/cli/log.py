@@ -219,7 +219,7 @@ def path_command(*, as_json: bool) -> None:
 def delete_command(ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
     """Take conversations away for good: all of these or none."""
     from segue.view.clean import harmless_line
-    from segue.view.words import shortened
+    from segue.view.words import counted, shortened
 
     with stored.opened() as store:
         rows = [store.get(name) for name in dict.fromkeys(map(store.find, ids))]
@@ -230,7 +230,7 @@ def delete_command(ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
                 )
             for row in rows:
                 title = shortened(harmless_line(row.title or row.opening or ""), 50)
-                click.echo(f"{row.id}  {row.messages:,} messages  {title}", err=True)
+                click.echo(f"{row.id}  {counted(row.messages, 'message')}  {title}", err=True)
             if not _agreed(f"Delete {'it' if len(rows) == 1 else f'these {len(rows)}'} for good? [y/N]: "):
                 raise click.ClickException("nothing was deleted")
         store.delete(*(row.id for row in rows))

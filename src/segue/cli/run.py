@@ -44,21 +44,23 @@ def command(
         raise click.UsageError("--json and --jsonl are different forms", ctx)
     if getattr(sys, "stdout", None) is None:
         raise streams.Unwritable("can't write to stdout: it is closed")
-    asked = _asked(" ".join(prompt))
+    asked = _asked(prompt)
     teller: Teller = Value() if as_json else Lines() if jsonl else Plain(quiet=quiet)
     ctx.exit(run(asked, Wishes.given(ctx, wishes), teller))
 
 
-def _asked(prompt: str) -> str:
-    """The prompt, and what stdin has to say to it."""
-    if prompt == streams.STDIO:
-        prompt = ""
+def _asked(words: tuple[str, ...]) -> str:
+    """The prompt, and what stdin says to it. A - before or behind the words asks for it; between them it is a word."""
+    wanted = streams.STDIO in (*words[:1], *words[-1:])
+    if wanted:
+        words = words[1:] if words[0] == streams.STDIO else words[:-1]
+    prompt = " ".join(words)
     if not prompt.strip():
         return _text(streams.read(streams.STDIO, wanted="a question"))
     stdin = getattr(sys, "stdin", None)
-    if stdin is None or stdin.isatty():
+    if not wanted and (stdin is None or stdin.isatty()):
         return prompt
-    given = _text(streams.read(streams.STDIO, wanted="text", needed=False))
+    given = _text(streams.read(streams.STDIO, wanted="text", needed=wanted))
     return f"{prompt}\n\n{given}" if given.strip() else prompt
 
 

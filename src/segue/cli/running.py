@@ -42,10 +42,12 @@ async def _exchange(asked: str, wishes: Wishes, teller: Teller) -> int:
         async with Agent(wishes, listen=guarded(hear, give_up)) as agent:
             bill = Bill(agent.price)
             stop.agent = agent
-            teller.opened(
-                Opened(model=agent.model, why=agent.why, conversation=agent.conversation, emulated=agent.emulated)
-            )
+            begun = not agent.book.messages
+            kept = None if begun and agent.keyless else agent.conversation
+            teller.opened(Opened(model=agent.model, why=agent.why, conversation=kept, emulated=agent.emulated))
             ended = await agent.ask(asked)
+            if begun and ended.cause == "key":
+                agent.forget()
             if unwritten:
                 raise unwritten[0]
             teller.ended(ended, bill)

@@ -19,7 +19,7 @@ from typing import Any, NoReturn, cast
 
 import click
 
-from segue.cli.streams import forsake_stdout, on_terminal, one_line, reason, say
+from segue.cli.streams import NO_FOLDER, forsake_stdout, in_a_folder, on_terminal, one_line, reason, say
 
 __all__ = ["COMMANDS", "main", "root", "run"]
 
@@ -175,6 +175,9 @@ def _explain(error: Exception) -> int:
             say("not enough memory for this input")
         case OSError() if error.filename is not None:
             say(f"can't use {error.filename}: {reason(error)}")
+        case OSError() if not in_a_folder():
+            say(NO_FOLDER)
+            return BAD_INPUT
         case OSError():
             # Only stdout is left: files and stdin are watched where they are read and written.
             forsake_stdout()

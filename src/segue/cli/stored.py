@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -14,19 +15,19 @@ if TYPE_CHECKING:
 __all__ = ["is_there", "opened", "place"]
 
 
-def place() -> str:
-    """Where the store is."""
+def place(*, trusting: bool = False) -> str:
+    """Where the store is; with `trusting` as the project's file says, even where it is not trusted."""
     from segue.store import default_place
 
-    return default_place(config.store())
+    return default_place(config.store(trusting=trusting))
 
 
-def is_there() -> bool:
+def is_there(*, trusting: bool = False) -> bool:
     """Whether there is a store already. Looking never makes one."""
     from segue.errors import StoreError
     from segue.store import file_of
 
-    file = file_of(place())
+    file = file_of(place(trusting=trusting))
     if file is None:
         return True
     try:
@@ -39,12 +40,18 @@ def is_there() -> bool:
 
 
 @contextmanager
-def opened(*, make: bool = False) -> Generator[HistoryStore]:
-    """The store; where there is none yet it is made, or that is said."""
+def opened(*, make: bool = False, trusting: bool = False, told: bool = False) -> Generator[HistoryStore]:
+    """The store; where there is none yet it is made, or that is said.
+
+    That the project's own does not count is said too, unless it was `told` already.
+    """
     from segue.errors import InputError
     from segue.store import open_store, shown
 
-    if not make and not is_there():
-        raise InputError(f"no conversation was kept yet: there is no {shown(place())}")
-    with open_store(place()) as store:
+    where = place(trusting=trusting)
+    if not trusting and not told and not os.environ.get("SEGUE_STORE") and (file := config.distrusted_store()):
+        streams.say(f"{file} is not trusted, so its store does not count; segue trust trusts it")
+    if not make and not is_there(trusting=trusting):
+        raise InputError(f"no conversation was kept yet: there is no {shown(where)}")
+    with open_store(where) as store:
         yield store

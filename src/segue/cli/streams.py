@@ -18,6 +18,7 @@ from typing import TextIO
 import click
 
 __all__ = [
+    "NO_FOLDER",
     "STDIO",
     "Unreadable",
     "Unwritable",
@@ -26,16 +27,19 @@ __all__ = [
     "coloured",
     "done",
     "forsake_stdout",
+    "in_a_folder",
     "on_terminal",
     "one_line",
     "read",
     "reason",
     "replace_file",
     "say",
+    "shown",
     "write",
 ]
 
 STDIO = "-"
+NO_FOLDER = "the folder that you are in is gone; go to another one"
 _BYTE_ORDER_MARKS = (
     (b"\xef\xbb\xbf", "UTF-8"),
     (b"\xff\xfe", "UTF-16"),
@@ -141,7 +145,16 @@ def forsake_stdout() -> None:
 def say(message: str) -> None:
     """One line on stderr."""
     with contextlib.suppress(OSError):
-        click.echo(f"segue: {one_line(message)}", err=True)
+        click.echo(f"segue: {shown(message, sys.stderr)}", err=True)
+
+
+def shown(text: str, stream: TextIO | None) -> str:
+    """Words on one line, as a stream may have them: a terminal nothing that drives it, or turns words around."""
+    if not on_terminal(stream):
+        return one_line(text)
+    from segue.view.clean import harmless_line
+
+    return harmless_line(text)
 
 
 def replace_file(file: str, data: bytes, *, private: bool = False) -> None:
@@ -211,6 +224,15 @@ def reason(error: OSError | ValueError) -> str:
 def one_line(text: str) -> str:
     """Words on one line: line ends become blanks, other control characters are spelled out."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", " ".join(text.split()))
+
+
+def in_a_folder() -> bool:
+    """Whether the working folder is still there."""
+    try:
+        Path.cwd()
+    except OSError:
+        return False
+    return True
 
 
 def on_terminal(stream: TextIO | None) -> bool:

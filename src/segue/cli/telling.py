@@ -22,6 +22,7 @@ from segue.view.clean import harmless
 __all__ = ["Bill", "Lines", "Opened", "Plain", "Teller", "Value", "guarded"]
 
 _SHOWN = 100
+_DIAG = "segue diag "
 
 
 class Opened(msgspec.Struct, frozen=True, tag="opened"):
@@ -40,19 +41,26 @@ class Teller(Protocol):
 
 
 class Bill:
-    """What replies cost, subagents' too; nothing where the price of one is not known."""
+    """What replies cost, subagents' too; nothing where the price of one is not known.
+
+    `models` are all that were asked, `model` the last one that was not a subagent's: whoever answered, or failed to.
+    """
 
     def __init__(self, price: Callable[[str, str, Usage], float | None]) -> None:
         self.cost: float | None = None
         self.model: str | None = None
+        self.models: dict[str, None] = {}
         self._price = price
         self._known = True
 
     def hear(self, event: Event) -> None:
+        if isinstance(event, events.Requested):
+            name = f"{event.provider}/{event.model}"
+            self.models[name] = None
+            if event.task is None:
+                self.model = name
         if not isinstance(event, events.Replied):
             return
-        if event.task is None:
-            self.model = f"{event.provider}/{event.model}"
         spent = self._price(event.provider, event.model, event.usage) if event.usage is not None else None
         self._known = self._known and spent is not None
         self.cost = (self.cost or 0.0) + spent if self._known and spent is not None else None
@@ -83,12 +91,14 @@ class Plain:
         self._harmless = streams.on_terminal(sys.stdout)
         self._open = False
         self._wrote = False
+        self._kept: str | None = None
         self._shown: dict[str, str] = {}
 
     def opened(self, opened: Opened) -> None:
         kept = f"; conversation {opened.conversation}" if opened.conversation else ""
         why = f" ({opened.why})" if opened.why else ""
         self._say(f"{opened.model}{why}{kept}")
+        self._kept = opened.conversation
 
     def hear(self, event: Event) -> None:
         match event:
@@ -117,7 +127,7 @@ class Plain:
     def ended(self, ended: Ended, bill: Bill) -> None:
         self._close()
         if ended.how in ("failed", "steps"):
-            streams.say(ended.text)
+            streams.say(_told(ended, self._kept))
         elif ended.how == "answered" and ended.finish not in ("stop", None):
             streams.say(f"the answer is not whole ({ended.finish})")
 
@@ -153,6 +163,14 @@ class Plain:
             streams.say(line if len(line) <= _SHOWN * 2 else f"{line[: _SHOWN * 2]}…")
 
 
+def _told(ended: Ended, kept: str | None) -> str:
+    """What went wrong, with what helps after a single question."""
+    if ended.how != "steps":
+        return ended.text.replace(_DIAG, f"segue diag {kept} ", 1) if kept and ended.cause == "refused" else ended.text
+    stopped = ended.text.partition(";")[0]
+    return f"{stopped}; segue run -s {kept} goes on" if kept else f"{stopped}; --steps allows more"
+
+
 class Lines:
     """Every event as a line of JSON; the last one says how it ended."""
 
@@ -186,9 +204,10 @@ class Value:
         value = {
             "text": ended.text if ended.how == "answered" else "",
             "how": ended.how,
-            "error": None if ended.how == "answered" else ended.text,
+            "error": None if ended.how == "answered" else _told(ended, opened.conversation),
             "finish": ended.finish,
             "model": bill.model or opened.model,
+            "models": list(bill.models),
             "emulated": opened.emulated,
             "conversation": opened.conversation,
             "turns": ended.turns,

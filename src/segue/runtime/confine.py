@@ -114,11 +114,12 @@ def question_for(tool: str, verb: str, place: Place, *, change: bool = False, de
     """What is to be asked before a tool reads or changes a place: nothing where it only looks around inside."""
     needed = change or not place.inside
     where = "" if place.inside else ", outside the working folder"
+    guard = ", which is guarded: it runs by itself, decides what may run, or holds secrets" if place.guarded else ""
     through = f" (by way of {place.asked})" if place.asked != place.shown else ""
     return Question(
         tool,
         place.shown,
-        f"{verb} {place.shown}{through}{where}",
+        f"{verb} {place.shown}{through}{where}{guard}",
         detail,
         needed=needed,
         also=(place.asked,) if place.asked != place.shown else (),

@@ -10,7 +10,9 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 
-__all__ = ["child_environment", "secret_names"]
+from segue.scrubbing import SHAPES
+
+__all__ = ["child_environment", "is_worth_hiding", "secret_names"]
 
 _NAMES = (
     "*API_KEY*",
@@ -18,16 +20,19 @@ _NAMES = (
     "*ACCESS_KEY*",
     "*PRIVATE_KEY*",
     "*SECRET_KEY*",
-    "*_KEY",
-    "*_KEYS",
+    "*KEY",
+    "*KEYS",
+    "*_SK",
+    "*_PW",
     "*TOKEN*",
     "*SECRET*",
     "*PASSWORD*",
     "*PASSWD*",
     "*PASSPHRASE*",
-    "*_PASS",
-    "*_PWD",
+    "*PASS",
+    "*PWD",
     "*CREDENTIAL*",
+    "*CREDS",
     "*CONNECTION_STRING*",
     "*_DSN",
     "*_PAT",
@@ -38,8 +43,11 @@ _NAMES = (
     "PGPASSWORD",
     "PGPASSFILE",
 )
+# A folder, and programs that ask for a password.
+_NO_SECRETS = ("PWD", "OLDPWD", "*ASKPASS", "*BYPASS")
 # `postgres://user:password@host`
 _PASSWORD_IN_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/@:]*:[^\s/@]+@", re.IGNORECASE)
+_KEY = re.compile(r"\b[sp]k[-_][A-Za-z0-9_-]{8,}")
 _PRIVATE_KEY = "PRIVATE KEY-----"
 _SHORTEST = 8
 
@@ -57,10 +65,23 @@ def secret_names(environ: Mapping[str, str], *, keys: Iterable[str] = ()) -> fro
 def _is_secret(name: str, value: str) -> bool:
     upper = name.upper()
     return (
-        any(fnmatchcase(upper, pattern) for pattern in _NAMES)
+        (_fits(upper, _NAMES) and not _fits(upper, _NO_SECRETS))
         or _PASSWORD_IN_ADDRESS.search(value) is not None
         or _PRIVATE_KEY in value
+        or _KEY.search(value) is not None
+        or any(shape.search(value) for shape in SHAPES.values())
     )
+
+
+def _fits(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def is_worth_hiding(name: str, value: str) -> bool:
+    """Whether the text of a secret gives anything away. A region, a path, a switch do not."""
+    upper = name.upper()
+    is_setting = upper.startswith("AWS_") and not _fits(upper, [pattern for pattern in _NAMES if pattern != "AWS_*"])
+    return len(value) >= _SHORTEST and not value.startswith(("/", "~", "./")) and not is_setting
 
 
 def child_environment(

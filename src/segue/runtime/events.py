@@ -176,7 +176,8 @@ class Compressed(_Event, frozen=True, tag="compressed"):
 class Ended(_Event, frozen=True, tag="ended"):
     """The exchange is over. `text` is the answer, or what went wrong in one line; `usage` is that of all its turns.
 
-    `finish` is how the last reply ended; `retryable` says that the same words may be answered later.
+    `finish` is how the last reply ended; `retryable` says that the same words may be answered later; `cause` is the
+    kind of fault that it failed for, where there is a word for it.
     """
 
     how: HowEnded
@@ -186,6 +187,7 @@ class Ended(_Event, frozen=True, tag="ended"):
     seconds: float
     finish: Finish | None = None
     retryable: bool = False
+    cause: str | None = None
 
 
 Event: TypeAlias = (

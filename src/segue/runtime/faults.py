@@ -23,8 +23,9 @@ from segue.scrubbing import scrub
 from segue.wire.base import ApiError
 from segue.wire.registry import WIRES
 
-__all__ = ["answered", "cut_off", "failed", "late", "lost", "no_key", "not_a_reply", "retry_after", "said"]
+__all__ = ["TESTED", "answered", "cut_off", "failed", "late", "lost", "no_key", "not_a_reply", "retry_after", "said"]
 
+TESTED = "segue doctor --online tests it"
 _LONGEST = 300
 _OK, _CLIENT, _SERVER = 300, 400, 500
 
@@ -49,7 +50,7 @@ _BAD_KEY = frozenset(
 )
 _NO_MODEL = frozenset({"model_not_found", "model_not_exist", "invalid_model", "resourcenotfoundexception"})
 _NO_MODEL_WORDS = re.compile(
-    r"\b(?:invalid|unknown|unsupported|no such) model\b|model identifier is invalid"
+    r"\b(?:invalid|unknown|unrecognized|unsupported|no such|not a valid) model\b|model identifier is invalid"
     r"|\bmodel\b[ :]*(?:[`'\"][^`'\"]*[`'\"]|\S*[\d/-]\S*)?,? ?(?:is |was |does )?(?:not (?:exist|found)|is invalid)",
     re.IGNORECASE,
 )
@@ -97,7 +98,7 @@ def lost(endpoint: Endpoint, trouble: TransportError) -> UpstreamError:
         return _error(endpoint, f"{endpoint.name} does not answer: {why}", "timeout")
     if trouble.kind == "garbled":
         return not_a_reply(endpoint, why)
-    hint = "" if trouble.kind in ("tls", "proxy", "lost") else f"; is {endpoint.base_url} right? segue doctor tests it"
+    hint = "" if trouble.kind in ("tls", "proxy", "lost") else f"; is {endpoint.base_url} right? {TESTED}"
     return _error(
         endpoint,
         f"{endpoint.name} can't be reached: {why}{hint}",
@@ -167,7 +168,7 @@ def _finding(endpoint: Endpoint, error: ApiError, wait: float | None) -> _Findin
         return _Finding("rate-limited", hint, "has no credit left", retryable=wait is not None)
     if names & _BAD_KEY or status in (401, 403):
         named = " or ".join(endpoint.variables) or "the key"
-        return _Finding("auth", f"check {named}; segue doctor tests it")
+        return _Finding("auth", f"check {named}; {TESTED}")
     if status in _TIMED_OUT:
         return _Finding("timeout", later)
     if status in (503, 529) or (names & _OVERLOADED and status not in (400, 500)):
@@ -185,13 +186,15 @@ def _finding(endpoint: Endpoint, error: ApiError, wait: float | None) -> _Findin
         return _Finding("refused", hint, "refused the request as too long")
     if not status:
         return _Finding("broken", later, "has a fault of its own")
-    return _Finding("refused", "if the request came from segue, this is a bug in it: segue diag ID")
+    return _Finding("refused", "segue diag says what was sent and whose fault it is")
 
 
 def _models_hint(endpoint: Endpoint) -> str:
     row = catalogue().get(endpoint.provider)
     near = difflib.get_close_matches(endpoint.model, row.models, 3, 0.5) if row is not None else []
-    return f"did you mean {' or '.join(near)}?" if near else "segue doctor lists what it has"
+    return (
+        f"did you mean {' or '.join(near)}?" if near else f"segue models {endpoint.provider} lists what is known of it"
+    )
 
 
 def _error(

@@ -26,6 +26,7 @@ from segue.runtime.mcp_process import LEADER, Overheard, ended, found
 from segue.runtime.mcp_results import told_result
 from segue.runtime.toolbox import schema_fault
 from segue.runtime.tooling import Arguments, Context, Question, Result, Tool, ToolError
+from segue.runtime.withholding import hide_process
 
 if TYPE_CHECKING:
     import mcp
@@ -41,6 +42,8 @@ _DESCRIPTION = 4_000
 _PAGES = 50
 _RESTARTS = 3
 _STOPPING = 10.0
+_CALL = 120.0
+_SILENCE = 3_600.0
 _MISSING = "MCP servers need the extra: pip install 'segue[mcp]'"
 
 
@@ -48,7 +51,8 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     """One server of the configuration: a `command` with `args`, or a `url`.
 
     `env` names the secrets that a process may have of the environment, or gives it variables (`NAME=value`). In `env`
-    and `headers`, `${NAME}` stands for a variable. `timeout` is for a call, `start` for getting ready, in seconds.
+    and `headers`, `${NAME}` stands for a variable. `timeout` is for a call (without it, the limit of all
+    tools holds), `start` for getting ready, in seconds.
     """
 
     command: str | None = None
@@ -57,7 +61,7 @@ class Server(Struct, frozen=True, forbid_unknown_fields=True):
     folder: str | None = None
     url: str | None = None
     headers: dict[str, str] = {}
-    timeout: float = 120.0
+    timeout: float | None = None
     start: float = 30.0
     enabled: bool = True
 
@@ -275,7 +279,7 @@ class _Link:
                 name: _filled(value, self._environ, f"mcp.{self.name}.headers.{name}")
                 for name, value in server.headers.items()
             }
-            limits = httpx2.Timeout(30.0, read=max(300.0, server.timeout + 30))
+            limits = httpx2.Timeout(30.0, read=max(_SILENCE, (server.timeout or 0) + 30))
             client = await stack.enter_async_context(httpx2.AsyncClient(headers=headers, timeout=limits))
             return streamable_http_client(server.url, http_client=client)
         given = [text for text in server.env if "=" in text]
@@ -285,6 +289,7 @@ class _Link:
         for text in given:
             name, _, value = text.partition("=")
             environment[name] = _filled(value, self._environ, f"mcp.{self.name}.env")
+        hide_process()
         folder = self._folder / (server.folder or ".")
         command = found(server.command or "", folder, environment)
         said = Overheard(self._errors)
@@ -349,22 +354,24 @@ class _Link:
             schema,
             run,
             blocking=False,
-            timeout=self._server.timeout + self._server.start + 10,
+            timeout=(self._server.timeout or _CALL) + self._server.start + 10,
+            timing="inside" if self._server.timeout is None else "own",
             question=question,
             shown=lambda arguments: ", ".join(str(value) for value in arguments.values())[:120],
         )
 
     async def _call(self, tool: str, arguments: Arguments, context: Context) -> Result:
         client = await self._reached()
+        seconds = self._server.timeout or context.limit or _CALL
 
         async def tell(progress: float, total: float | None, message: str | None) -> None:
             context.progress(message or (f"{progress:g} of {total:g}" if total else f"{progress:g}"))
 
         try:
-            async with asyncio.timeout(self._server.timeout):
+            async with asyncio.timeout(seconds):
                 result = await client.call_tool(tool, dict(arguments), progress_callback=tell)
         except TimeoutError:
-            raise ToolError(f"{self.name} did not answer within {self._server.timeout:g} seconds") from None
+            raise ToolError(f"{self.name} did not answer within {seconds:g} seconds") from None
         except Exception as error:  # noqa: BLE001
             raise ToolError(self._fault(error)) from None
         self._restarts = 0

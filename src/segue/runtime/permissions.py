@@ -1,7 +1,7 @@
 """Who may do what: rules, the answers of this session, and what is said to a model that may not.
 
 A rule is a tool's name, or a name with a glob of what it is about: `read_file`, `write_file(src/*)`,
-`shell(git log *)`, `fetch_url(https://docs.python.org/*)`, `github__*`. `*` stands for any characters, `/` included.
+`shell(git status *)`, `fetch_url(https://docs.python.org/*)`, `github__*`. `*` stands for any characters, `/` included.
 Paths are those that a file is really found at, relative to the working folder where they are inside it.
 
 In order: a rule that denies, one that asks, an answer «always» of this session, one that allows, the tool's own
@@ -9,8 +9,10 @@ question. Where somebody has to be asked and nobody can be, the answer is no.
 
 - A glob of `shell` speaks of one simple command. Of `a && b`, `a | b` and the like each part has to be allowed; a
   command with substitutions, redirections or grouping is allowed by the rule `shell` alone, or by its exact text.
-  `git log *` allows `git log`, too. A rule that denies is held against every part that can be made out; it is a help
-  against accidents and no wall: a shell has too many ways to say the same thing.
+  `git log *` allows `git log`, too. An option that names a file to write or a program to run (`--output`, `-o`,
+  `--exec`, `-c` …) is covered by no wildcard, only by a rule that has it itself. A rule that denies is held against
+  every part that can be made out; it is a help against accidents and no wall: a shell has too many ways to say the
+  same thing.
 - What is guarded (`.git`, `.segue.toml`, start-up files of shells, secrets) is allowed only by a rule that gives the
   path itself, without a glob.
 - Rules that deny or ask don't care for upper and lower case; those that allow do.
@@ -23,7 +25,9 @@ import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
+from itertools import zip_longest
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -60,6 +64,11 @@ class Rule(Struct, frozen=True):
             if subject == bare or (ignore_case and subject.casefold() == bare.casefold()):
                 return True
         return rule_pattern(pattern, ignore_case=ignore_case).in_(subject)
+
+    def names(self, words: Iterable[str]) -> bool:
+        """Whether all of these stand in the rule itself, so that no wildcard has to cover them."""
+        own = {word.partition("=")[0] for word in (self.pattern or "").split()}
+        return own.issuperset(words)
 
 
 def parse_rule(text: str, *, folder: Path | None = None) -> Rule:
@@ -115,6 +124,18 @@ class Permissions:
         """Whether a rule keeps a tool from something, even from looking at it in passing."""
         return any(rule.speaks_of(tool) and rule.fits(subject, ignore_case=True) for rule in self._rules["deny"])
 
+    def check_names(self, known: Collection[str]) -> None:
+        """Refuses a rule of a tool that there is not. Those of servers (`server__tool`) may come and go."""
+        for verdict, rules in self._rules.items():
+            for at, rule in enumerate(rules):
+                if "__" in rule.tool or any(rule.speaks_of(name) for name in known):
+                    continue
+                near = get_close_matches(rule.tool.casefold(), known, n=3, cutoff=0.5)
+                names = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
+                raise InputError(
+                    f"the rule {_quoted(str(rule))} is of no tool that there is: {names}", path=f"{verdict}[{at}]"
+                )
+
     async def may(self, question: Question, approve: Approve | None) -> str | None:
         """None where a call may run, else the words for the model."""
         verdict, rule = self.judge(question)
@@ -167,7 +188,11 @@ class Permissions:
                 if exact or whole:
                     return exact or whole
                 parts = question.parts or (question.subject,)
-                fitting = [next((rule for rule in rules if rule.fits(part)), None) for part in parts]
+                fitting = [
+                    next((rule for rule in rules if rule.fits(part) and rule.names(words)), None)
+                    for part, words in zip_longest(parts, question.to_name, fillvalue=())
+                    if isinstance(part, str)
+                ]
                 return fitting[0] if all(fitting) else None
 
 

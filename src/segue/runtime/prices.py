@@ -23,12 +23,16 @@ _ELSEWHERE = {
 }
 
 
-def cost(usage: Usage, provider: str, model: str, config: Mapping[str, Any] | None = None) -> float | None:
-    """In dollars; None where nobody knows."""
+def cost(
+    usage: Usage, provider: str, model: str, config: Mapping[str, Any] | None = None, *, local: bool = False
+) -> float | None:
+    """In dollars; None where nobody knows: of a provider of one's own, or a `local` one, only its own file tells."""
     row = catalogue(config).get(provider)
     known = row.known(model) if row is not None else None
     if known is not None and known.input is not None and known.output is not None:
         return _by_hand(usage, known)
+    if local or provider not in catalogue():
+        return None
     calculate = _calculator()
     return None if calculate is None else calculate(usage, _ELSEWHERE.get(provider, provider), model)
 

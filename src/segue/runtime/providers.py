@@ -40,6 +40,8 @@ _KEY_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "
 # The provider of a bare model name, by the API that speaks to it.
 _HOMES = {"kimi": "moonshot", "qwen": "dashscope", "openai-responses": "openai", "azure-foundry": "azure"}
 _ARN = "arn:aws:bedrock"
+# From here on a name may be another one mistyped; below, they have some letters in common.
+_ALIKE = 0.7
 
 
 class Model(Struct, frozen=True):
@@ -252,7 +254,7 @@ def _parted(name: str, known: Mapping[str, Provider]) -> tuple[Provider, str]:
         return provider, rest if slash else provider.default
     if slash and not name.startswith(_ARN):
         names = [spelling for row in known.values() for spelling in (row.name, *row.aliases)]
-        near = difflib.get_close_matches(first.lower(), names, 3)
+        near = difflib.get_close_matches(first.lower(), names, 3, _ALIKE)
         hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
         raise InputError(f"{first!r} is not a known provider; {hint}", path="model")
     told = detect(name)

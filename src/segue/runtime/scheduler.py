@@ -46,14 +46,20 @@ __all__ = ["STANDARD", "Limits", "Scheduler"]
 # How long a tool that talks all the time is not heard again, and how long one that was cancelled is waited for at last.
 _PAUSE = 0.1
 _GRACE = 1.0
+# Seconds for a call of which nothing was said, and for one that is about to end by itself.
+_USUAL_TIME = 120.0
+_LEAVE = 3.0
 _CANCELLED = Output(TEXTS.cancelled, TEXTS.cancelled, error=True)
 
 
 class Limits(Struct, frozen=True):
-    """`output` is how many characters all results of a batch may have together; `timeout` is in seconds."""
+    """`output` is how many characters all results of a batch may have together.
+
+    `timeout` is how many seconds a call may take at most. Without it that is the tool's own affair, or two minutes.
+    """
 
     parallel: int = 8
-    timeout: float = 120.0
+    timeout: float | None = None
     output: int = 60_000
     steps: int = 100
     reasks: int = 2
@@ -238,11 +244,20 @@ class Scheduler:
         try:
             words = read_arguments(job, self._toolbox)
             if words is None and job.tool is not None:
-                job.timeout = self._limits.timeout if job.tool.timeout is None else job.tool.timeout
+                job.timeout = self._time_for(job.tool)
                 job.paths = resolved(job.tool.writes(job.arguments, self._toolbox.folder))
             return words
         except Exception as error:  # noqa: BLE001 - a stranger's code
             return error_words(error)
+
+    def _time_for(self, tool: Tool) -> float:
+        usual, most = tool.timeout, self._limits.timeout
+        if most is None or tool.timing == "own":
+            return _USUAL_TIME if usual is None else usual
+        if tool.timing == "inside":
+            # It ends by itself, and has something to say of how far it came.
+            return most + _LEAVE
+        return most if usual is None else min(usual, most)
 
     async def _carry(self, job: Job) -> None:
         """Brings a call to where it runs. It may have its outcome at any moment: then it goes no further."""
@@ -302,7 +317,9 @@ class Scheduler:
             return
         variables = contextvars.copy_context()
         variables.run(making.set, (*making.get(), job))
-        context = Context(self._toolbox.folder, call_id=job.call.id, progress=self._teller(job))
+        context = Context(
+            self._toolbox.folder, call_id=job.call.id, progress=self._teller(job), limit=self._limits.timeout
+        )
         job.timer = job.batch.loop.call_later(job.timeout, self._time_out, job)
 
         def over(value: object, error: BaseException | None) -> None:

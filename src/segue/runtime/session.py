@@ -90,7 +90,11 @@ class Session:
     ) -> None:
         self.book = book
         self.route = route
-        self.toolbox = toolbox if models is None else toolbox.with_tools(task_tool(Subagents(self, models).spawn))
+        self.toolbox = toolbox
+        if models is not None:
+            others = Subagents(self, models)
+            self.toolbox = toolbox.with_tools(task_tool(others.spawn, others.leave))
+        self.toolbox.check_rules()
         self.limits = limits
         self.debug = debug
         self.usage = Usage()
@@ -121,7 +125,7 @@ class Session:
         self._over = over = asyncio.get_running_loop().create_future()
         heart = asyncio.create_task(self._keep())
         how: HowEnded = "cancelled"
-        text, retryable = "cancelled", False
+        text, retryable, cause = "cancelled", False, None
         try:
             self.emit(Began(words=_words(content)))
             self.route.exchange()
@@ -132,6 +136,7 @@ class Session:
             pass
         except SegueError as error:
             how, text, retryable = "failed", str(error), bool(getattr(error, "retryable", False))
+            cause = getattr(error, "cause", None)
         finally:
             heart.cancel()
             self._over = None
@@ -144,20 +149,26 @@ class Session:
                 seconds=self._clock() - began,
                 finish=turns.last.finish if turns.last is not None else None,
                 retryable=retryable,
+                cause=cause,
             )
             self.emit(ended)
         return ended
 
     async def _exchange(self, turns: _Turns) -> tuple[HowEnded, str]:
         while turns.count < self.limits.steps:
-            turns.count += 1
             turn = await self.turn()
+            turns.count += 1
             turns.last, outcomes = turn.reply, turn.outcomes
             if self._cancelled:
                 raise _CancelledError
-            if turns.last.finish != "pause" and not outcomes:
-                return "answered", turns.last.text
-        return "steps", f"stopped after {self.limits.steps} turns; say on to go on"
+            if outcomes:
+                turns.paused = []
+            elif turns.last.finish == "pause":
+                turns.paused.append(turns.last.text)
+            else:
+                return "answered", "\n".join(text for text in (*turns.paused, turns.last.text) if text)
+        turned = "1 turn" if self.limits.steps == 1 else f"{self.limits.steps:,} turns"
+        return "steps", f"stopped after {turned}, the most for one question; ask again to go on"
 
     async def turn(self) -> Turn:
         """One reply, and its calls run as one batch."""
@@ -232,7 +243,7 @@ class Session:
         if endpoint != self._asked:
             if self._asked is not None:
                 self.emit(Moved(provider=endpoint.provider, model=endpoint.model, why=choice.why))
-            self.book.switch(endpoint.api, endpoint.model)
+            self.book.switch(endpoint.api, endpoint.model, provider=endpoint.provider)
             self._asked = endpoint
         return endpoint
 
@@ -326,7 +337,7 @@ class Session:
             raise UpstreamError.broken(endpoint.provider, endpoint.model, why) from None
         if reply.finish == "error":
             self.book.broke(reply)
-            raise UpstreamError.broken(endpoint.provider, endpoint.model, reply.cause or "broke off")
+            raise UpstreamError.broken(endpoint.provider, endpoint.model, reply.cause or "it came to no end")
         return reply
 
     # --------------------------------------------------------------------------------------------------------- around
@@ -356,6 +367,8 @@ class _Turns:
     def __init__(self) -> None:
         self.count = 0
         self.last: Reply | None = None
+        self.paused: list[str] = []
+        """What was said before the model paused in mid-answer."""
 
 
 def _whole(reply: Reply) -> Reply:

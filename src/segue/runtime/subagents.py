@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from segue.conversation import Conversation
+from segue.errors import InputError
 from segue.runtime.providers import Endpoint
-from segue.runtime.switching import Fixed
-from segue.runtime.tooling import Context, Result, ToolError
+from segue.runtime.switching import Fixed, Route
+from segue.runtime.tooling import Context, Question, Result, ToolError
 from segue.runtime.tools.task import TaskOrder
 
 if TYPE_CHECKING:
@@ -38,6 +39,28 @@ class Subagents:
         self._parent = parent
         self._models = models
 
+    def leave(self, model: str) -> Question | None:
+        """What has to be asked before work goes to a model: nothing where its provider is one of the route's."""
+        endpoint = self._found(model)
+        known = {(each.provider, each.base_url) for each in self._parent.route.endpoints}
+        title = f"giving work to {endpoint.name} at {endpoint.base_url}"
+        needed = (endpoint.provider, endpoint.base_url) not in known
+        return Question("task", endpoint.name, title, needed=needed, also=(model,))
+
+    def _found(self, model: str) -> Endpoint:
+        try:
+            return self._models(model)
+        except InputError as error:
+            raise ToolError(str(error)) from None
+
+    def _route(self, order: TaskOrder, context: Context) -> Route:
+        if not order.model:
+            return self._parent.route.for_task()
+        question = self.leave(order.model)
+        if question is not None and question.needed and not context.granted(question):
+            raise ToolError(f"{question.title} needs leave, and none was given")
+        return Fixed(self._found(order.model), "named for the task")
+
     async def spawn(self, order: TaskOrder, context: Context) -> Result:
         """Works on a task and gives its answer."""
         from segue.runtime.session import Session
@@ -50,7 +73,7 @@ class Subagents:
                 known = ", ".join(tool.name for tool in toolbox.declarations)
                 raise ToolError(f"there is no tool {unknown[0]!r} for a task; there are {known}")
             toolbox = toolbox.only(order.tools)
-        route = Fixed(self._models(order.model), "named for the task") if order.model else parent.route.for_task()
+        route = self._route(order, context)
         title = f"task: {order.description}"[:_TITLE]
         child = Session(
             parent.book.child(Conversation(system=_SYSTEM), title),

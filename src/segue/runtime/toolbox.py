@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,10 +16,16 @@ from segue.canonical.request import Tool as Declaration
 from segue.errors import InputError
 from segue.runtime.permissions import Grants, Permissions
 from segue.runtime.tooling import Approve, Arguments, Context, Question, Tool, ToolError
+from segue.runtime.withholding import Veil, withheld_from
 
 __all__ = ["Source", "Toolbox", "schema_fault"]
 
 Source: TypeAlias = Callable[[], Sequence[Tool]]
+# Those that a session may have and this one may do without: a rule of one is no mistake.
+_STANDARD_NAMES = """
+read_file list_dir glob grep write_file edit_file shell fetch_url todo task
+"""
+_STANDARD = frozenset(_STANDARD_NAMES.split())
 _MOST_PROBLEMS = 8
 _LONGEST_PROBLEM = 300
 
@@ -43,6 +50,7 @@ class Toolbox:
         self._given = tuple(tools)
         self._sources = tuple(sources)
         self._kept: frozenset[str] | None = None
+        self._known = _STANDARD | _names(self._given)
         self._grants = Grants()
         self._last: asyncio.Future[None] | None = None
         self._seen: tuple[Tool, ...] = ()
@@ -67,7 +75,23 @@ class Toolbox:
         return self._tools
 
     def _run(self, tool: Tool, arguments: Arguments, context: Context) -> Any:
-        return tool.run(arguments, replace(context, granted=self._grants.take))
+        veil = self._veil()
+
+        def progress(text: str) -> None:
+            context.progress(veil.text(text))
+
+        try:
+            value = tool.run(arguments, replace(context, granted=self._grants.take, progress=progress))
+        except Exception as error:
+            if (told := veil.error(error)) is error:
+                raise
+            raise told from None
+        return veil.awaited(value) if inspect.isawaitable(value) else veil.over(value)
+
+    def _veil(self) -> Veil:
+        """What no result may tell: all that one of the tools is kept from."""
+        kept_from = [tool.withholds for tool in self._seen if tool.withholds is not None] or [withheld_from]
+        return Veil({value: name for withholds in kept_from for value, name in withholds().items()})
 
     # ------------------------------------------------------------------------------------------------------- looking
 
@@ -101,9 +125,15 @@ class Toolbox:
     def _like(self, tools: Sequence[Tool], kept: frozenset[str] | None) -> Toolbox:
         other = Toolbox(tools, self.folder, self.permissions, sources=self._sources)
         other._kept = kept
+        other._known |= self._known
         other._tools = {}
         other._load()
         return other
+
+    def check_rules(self) -> None:
+        """Refuses a rule that speaks of no tool. Without any tools no rule can be held against them."""
+        if self._load():
+            self.permissions.check_names(self._known.union(self.names))
 
     # ------------------------------------------------------------------------------------------------------- judging
 
@@ -120,7 +150,8 @@ class Toolbox:
                 lines.append("and more")
                 break
             lines.append(_problem(error))
-        return "\n".join([f"the arguments don't fit {tool.name}; nothing was run:", *lines])
+        # One line: whoever looks on sees the first, and that is to have the reason.
+        return f"the arguments don't fit {tool.name}, and nothing ran: {'; '.join(lines)}"
 
     async def may(self, tool: Tool, arguments: Arguments, approve: Approve | None) -> str | None:
         """Whether a call may run: None, or why not in words for the model."""
@@ -177,7 +208,7 @@ def schema_fault(schema: Mapping[str, Any]) -> str | None:
 
 def _problem(error: jsonschema_rs.ValidationError) -> str:
     where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.instance_path)
-    words = error.message
+    words = " ".join(error.message.split())
     if len(words) > _LONGEST_PROBLEM:
         words = f"{words[: _LONGEST_PROBLEM // 2]} … {words[-_LONGEST_PROBLEM // 2 :]}"
-    return f"- {where.removeprefix('.') or 'arguments'}: {words}"
+    return f"{where.removeprefix('.') or 'arguments'}: {words}"

@@ -35,6 +35,7 @@ class Question(Struct, frozen=True):
     not `needed` is asked only where a rule says so. `also` are other names of the subject, on which a rule that denies
     or asks holds too; of `parts` each has to be allowed. `allowed_by` says which rules may allow it: any whose
     `pattern` fits, only those for the whole `tool` or this very subject, or only one that gives the subject by `name`.
+    `to_name` are, for each of the parts, the words that a wildcard does not cover: a rule has to have them itself.
     """
 
     tool: str
@@ -45,6 +46,7 @@ class Question(Struct, frozen=True):
     also: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     allowed_by: Literal["pattern", "tool", "name"] = "pattern"
+    to_name: tuple[tuple[str, ...], ...] = ()
 
 
 class Refused(Struct, frozen=True):
@@ -63,7 +65,8 @@ class Context:
     """Where a call runs. `cancelled` is set when nobody waits for it any more; long tools look at it.
 
     `granted` tells whether leave was given for what a tool finds itself about to do, which may be something else than
-    what it asked about: a link can be moved in between.
+    what it asked about: a link can be moved in between. `limit` is how many seconds the user gives a call, if that was
+    said.
     """
 
     folder: Path
@@ -71,6 +74,7 @@ class Context:
     progress: Callable[[str], None] = lambda text: None
     cancelled: threading.Event = field(default_factory=threading.Event)
     granted: Callable[[Question], bool] = lambda question: True
+    limit: float | None = None
 
 
 Run: TypeAlias = Callable[[Arguments, Context], "Result | str | Awaitable[Result | str]"]
@@ -92,9 +96,14 @@ def _nothing_shown(arguments: Arguments) -> str:
 class Tool:
     """A tool that the model may call.
 
+    `timeout` is how many seconds a call may take. What the user has set is never exceeded, but for one whose
+    `timing` is its `own`; one that is timed `inside` ends by itself after `Context.limit`, which may be more
+    than its usual time.
+
     `blocking` ones run in a thread and are given up on cancellation; others are coroutines and are cancelled. `writes`
     are the files that a call changes: calls that change the same one run in call order. `question` is what has to be
     asked before a call may run; it is None, or not `needed`, where a call neither changes nor leaves the folder.
+    `withholds` gives the secrets that the tool is kept from, names by values: no tool beside it tells them either.
     """
 
     name: str
@@ -103,6 +112,8 @@ class Tool:
     run: Run
     blocking: bool = True
     timeout: float | None = None
+    timing: Literal["outside", "inside", "own"] = "outside"
     writes: Callable[[Arguments, Path], Sequence[Path]] = _no_paths
     question: Callable[[Arguments, Path], Question | None] = _no_question
     shown: Callable[[Arguments], str] = _nothing_shown
+    withholds: Callable[[], Mapping[str, str]] | None = None

@@ -7,12 +7,9 @@ the store says.
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Literal, TypeVar
-from uuid import uuid4
 
 import msgspec
 
@@ -41,6 +38,7 @@ from segue.store.events import (
     Undone,
     dump_event,
 )
+from segue.store.owners import own_name
 from segue.store.portable import filled
 from segue.store.timeline import Timeline, call_answered, due, replayed
 
@@ -58,7 +56,7 @@ class StoredConversation:
     def __init__(self, store: HistoryStore, conversation: str, *, owner: str | None = None, ttl: float = _TTL) -> None:
         self.id = conversation
         self._store = store
-        self._owner = owner or f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
+        self._owner = owner or own_name()
         self._ttl = ttl
         self._held = False
         self._left_open = False
@@ -220,9 +218,9 @@ class StoredConversation:
 
         self._write(change, _and_told)
 
-    def switch(self, target: str, model: str | None = None) -> None:
+    def switch(self, target: str, model: str | None = None, *, provider: str | None = None) -> None:
         """Another target from the next request on."""
-        self._note(Switched(target, model))
+        self._note(Switched(target, model, provider))
 
     def rename(self, title: str) -> None:
         self._note(Titled(title))

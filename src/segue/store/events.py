@@ -237,10 +237,11 @@ class Rewound(Struct, frozen=True, gc=False, tag="rewound"):
 
 
 class Switched(Struct, frozen=True, gc=False, tag="switched"):
-    """Another target or model from the next request on."""
+    """Another target or model from the next request on; `provider` is whose model it is, by the user's name for it."""
 
     target: str
     model: str | None = None
+    provider: str | None = None
     extra: Mapping[str, Any] | None = None
 
 

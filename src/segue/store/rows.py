@@ -83,7 +83,7 @@ def summary_after(summary: Summary, events: Sequence[Event]) -> Summary:
         match event:
             case Titled(text):
                 changes["title"] = storable(text) or None
-            case Sent(_, model) | Switched(_, model) if model is not None:
+            case Sent(_, model) | Switched(_, model, _) if model is not None:
                 changes["model"] = storable(model)
             case Said(message):
                 messages += 1

@@ -21,6 +21,7 @@ from segue.errors import ConflictError, InputError, LeaseError, StoreError, text
 from segue.store.base import HistoryStore, Hit, Lease, Record, Summary, iso
 from segue.store.events import Event, Forked, Titled
 from segue.store.ids import checked_id, new_id
+from segue.store.owners import is_gone
 from segue.store.rows import ROW, Prepared, Row, crc_of, damaged, prepare, record_of, storable, summary_after
 from segue.store.words import query_of, show, text_of_event
 
@@ -321,7 +322,7 @@ class SqlStore(HistoryStore):
             rows = session.run("SELECT owner, since, expires FROM @leases WHERE conversation = ?", number)
             holder, since, expires = rows[0] if rows else (None, now, 0)
             if holder != owner:
-                if expires > now:
+                if holder is not None and expires > now and not is_gone(holder):
                     raise LeaseError(summary.id, holder, iso(since), iso(expires))
                 if not fresh:
                     raise LeaseError(summary.id, None)
@@ -348,7 +349,8 @@ class SqlStore(HistoryStore):
 
     def _held(self, session: Session, number: int, conversation: str) -> Lease | None:
         rows = session.run("SELECT owner, since, expires FROM @leases WHERE conversation = ?", number)
-        return Lease(conversation, *rows[0]) if rows and rows[0][2] > self._now(session) else None
+        held = rows and rows[0][2] > self._now(session) and not is_gone(rows[0][0])
+        return Lease(conversation, *rows[0]) if held else None
 
     # ---------------------------------------------------------------------------------------------------------- rows
 

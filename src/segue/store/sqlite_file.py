@@ -7,6 +7,7 @@ never opened by anything but SQLite: closing a file drops the locks that the sam
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import stat
@@ -115,6 +116,8 @@ def _make_folder(folder: Path) -> None:
     """Like `mkdir -p`, with every new folder for its owner alone."""
     if folder.is_dir():
         return
+    if folder.exists():
+        raise NotADirectoryError(errno.ENOTDIR, f"{folder} is not a folder")
     _make_folder(folder.parent)
     folder.mkdir(mode=0o700, exist_ok=True)
 

@@ -49,6 +49,7 @@ class Timeline(Struct):
     title: str | None = None
     target: str | None = None
     model: str | None = None
+    provider: str | None = None
     compressions: list[int] = []
     """The numbers of the compressions that count, the latest last."""
     undone: list[int] = []
@@ -73,7 +74,7 @@ class Timeline(Struct):
             case Sent():
                 self.target, self.model = event.target or self.target, event.model or self.model
             case Switched():
-                self.target, self.model = event.target, event.model
+                self.target, self.model, self.provider = event.target, event.model, event.provider
             case Compressed():
                 self.compressions.append(self.seq)
             case Undone():

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
+from segue.errors import InputError
+from segue.view.clean import harmless_line
+
 if TYPE_CHECKING:
     from segue.cli.chatting.loop import Chat
 
@@ -19,7 +22,8 @@ Offers: TypeAlias = "Callable[[Chat], Iterable[Offer]]"
 
 
 class Command(Struct, frozen=True):
-    """One command. `busy` says whether it may be given while a turn runs; `offers` what may follow it."""
+    """One command. `busy` says whether it may be given while a turn runs; `offers` what may follow it,
+    and `most` how many words: where nothing is said, as many as there are in `takes`."""
 
     name: str
     about: str
@@ -27,10 +31,18 @@ class Command(Struct, frozen=True):
     takes: str = ""
     busy: bool = True
     offers: Any = None
+    most: int | None = None
 
     @property
     def usage(self) -> str:
         return f"/{self.name} {self.takes}".rstrip()
+
+    def checked(self, words: str) -> str:
+        """What follows the name; more than the command takes is a slip, and nothing is done."""
+        most = len(self.takes.split()) if self.most is None else self.most
+        if len(words.split()) > most:
+            raise InputError(f"{harmless_line(words)!r} is more than /{self.name} takes: {self.usage}")
+        return words
 
     async def __call__(self, chat: Chat, words: str) -> None:
         run: Run = self.run

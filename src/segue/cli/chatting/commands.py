@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "find", "run"]
 
+# Two letters that changed places in a word of three are a slip; half of the letters are another word.
+_NEAR = 0.65
+
 
 async def _help(chat: Chat, words: str) -> None:
     commands = COMMANDS.values() if not words else [find(words.removeprefix("/"))]
@@ -55,7 +58,7 @@ def find(name: str) -> Command:
     begun = [command for command in COMMANDS if command.startswith(name)] if name else []
     if len(begun) == 1:
         return COMMANDS[begun[0]]
-    near = begun or get_close_matches(name, COMMANDS, 3, 0.5)
+    near = begun or get_close_matches(name, COMMANDS, 3, _NEAR)
     hint = f"did you mean {' or '.join(f'/{other}' for other in near)}?" if near else "/help lists them"
     raise InputError(f"there is no command /{harmless_line(name)}; {hint}")
 
@@ -67,6 +70,8 @@ async def run(chat: Chat, line: str) -> None:
         command = find(name)
         if chat.busy and not command.busy:
             raise InputError(f"/{command.name} has to wait until the turn is over; Ctrl-C ends it")
-        await command(chat, words.strip())
+        await command(chat, command.checked(words.strip()))
+    except InputError as error:
+        chat.tell(f"✗ {error.message}", "class:bad")
     except SegueError as error:
         chat.tell(f"✗ {error}", "class:bad")

@@ -14,10 +14,17 @@ _INDENT = "  "
 
 
 def footer(
-    width: int, *, model: str, meter: Meter, context: int | None = None, tool_format: str = "auto", note: str = ""
+    width: int,
+    *,
+    model: str,
+    meter: Meter,
+    holds: int = 0,
+    context: int | None = None,
+    tool_format: str = "auto",
+    note: str = "",
 ) -> Row:
     """As much of it as there is room for; what matters most is left out last."""
-    parts = [note, _tokens(meter, context), _cached(meter), _cost(meter), _tools(tool_format)]
+    parts = [note, _tokens(holds, context), _cached(meter), _cost(meter), _tools(tool_format)]
     row = _INDENT + cut(harmless_line(model), max(8, width - len(_INDENT)))
     for part in filter(None, parts):
         if columns(row) + columns(_BETWEEN) + columns(part) <= width:
@@ -25,11 +32,9 @@ def footer(
     return [("class:footer", row)]
 
 
-def _tokens(meter: Meter, context: int | None) -> str:
-    last = meter.last
-    if last is None:
+def _tokens(holds: int, context: int | None) -> str:
+    if not holds:
         return ""
-    holds = last.input + last.output
     return f"{short(holds)} of {short(context)}" if context else f"{short(holds)} tokens"
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import time
+from contextlib import suppress
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from segue.canonical.tokens import weigh_settings
 from segue.cli.chatting.command import Command, Offer
 from segue.cli.chatting.figures import ago, counted, short
 from segue.cli.chatting.looks import cut, table
@@ -21,9 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS"]
 
+_ANY = 1_000
 _LISTED = 15
 _OFFERED = 30
 _MICRO = 1_000_000
+_OVER = "--force"
 _FORMS = {".html": "html", ".md": "md", ".json": "json"}
 
 
@@ -49,14 +56,18 @@ async def _compress(chat: Chat, words: str) -> None:
             budget = int(word)
         else:
             raise InputError(f"{word!r} is neither a strategy ({', '.join(STRATEGIES)}) nor a number of tokens")
-    book = chat.session.book
-    made = book.compress(strategy, budget if budget is not None else max(1, book.chat.tokens // 2))
+    book, before = chat.session.book, chat.holds
+    # Only messages become fewer; the tools and the system text count too, here as everywhere else.
+    beside = min(before, ceil(weigh_settings(book.chat.request) * book.chat.estimate.ratio()))
+    made = book.compress(strategy, max(1, (before - beside) // 2 if budget is None else budget - beside))
     if not made.notes:
-        chat.tell(f"{made.tokens:,} tokens: nothing to leave out")
+        chat.tell(f"about {before:,} tokens, {beside:,} of them tools and system text: nothing to leave out")
         return
-    chat.tell(f"compressed ({strategy}): {made.before:,} → {made.tokens:,} tokens; /undo takes it back")
+    chat.tell(f"compressed ({strategy}): about {before:,} → {chat.holds:,} tokens; /undo takes it back")
     if not made.reached:
-        chat.tell(f"less can't be done: {made.reason}")
+        alone = budget is not None and budget <= beside
+        why = f"the tools and the system text alone are about {beside:,}" if alone else made.reason
+        chat.tell(f"less can't be done: {why}")
 
 
 async def _undo(chat: Chat, words: str) -> None:
@@ -76,7 +87,6 @@ async def _undo(chat: Chat, words: str) -> None:
         await chat.open(chat.agent.new())
         return
     book.rewind(turn)
-    chat.meter.forget()
     chat.tell(f"the last exchange is taken back («{said}»); files that tools changed stay as they are")
 
 
@@ -111,7 +121,10 @@ async def _sessions(chat: Chat, words: str) -> None:
     if store is None:
         raise InputError("conversations are not kept here")
     if words:
-        await chat.open(chat.agent.kept(words))
+        book = chat.agent.kept(words)
+        if book.id == chat.agent.conversation:
+            raise InputError(f"{book.id} is this conversation")
+        await chat.open(book)
         return
     now = time.time()
     rows = [
@@ -119,7 +132,7 @@ async def _sessions(chat: Chat, words: str) -> None:
             "▸" if row.id == chat.agent.conversation else " ",
             row.id,
             ago(now - row.updated / _MICRO),
-            f"{short(row.messages)} messages",
+            f"{short(row.messages)} message{'' if row.messages == 1 else 's'}",
             _title(row),
         )
         for row in store.list(_LISTED)
@@ -136,7 +149,11 @@ def _title(row: Summary) -> str:
 
 async def _fork(chat: Chat, words: str) -> None:
     _, book = _kept(chat)
-    await chat.open(book.fork())
+    if not book.messages:
+        raise InputError("nothing was said yet; there is nothing to copy")
+    copy = book.fork()
+    chat.tell(f"a copy of {book.id}, which stays as it is")
+    await chat.open(copy)
 
 
 async def _export(chat: Chat, words: str) -> None:
@@ -144,13 +161,21 @@ async def _export(chat: Chat, words: str) -> None:
     from segue.cli.streams import replace_file
 
     store, book = _kept(chat)
-    file = Path(words or f"segue-{book.id[:12]}.md").expanduser()
+    head, _, last = words.rpartition(" ")
+    over = last == _OVER
+    file = Path((head.strip() if over else words) or f"segue-{book.id[:12]}.md").expanduser()
     form = _FORMS.get(file.suffix.lower())
     if form is None:
         raise InputError(f"{file.name} says no form; its name ends with {', '.join(_FORMS)}")
+    target = chat.folder / file
+    if os.path.lexists(target) and not over:
+        raise InputError(f"{file} is there already; /export {file} {_OVER} writes over it")
     data, _ = written(store, store.get(book.id), form, None)
-    replace_file(str(chat.folder / file), data, private=True)
-    chat.tell(f"written to {file}")
+    if target.is_file():
+        with suppress(OSError):  # what it held others could read; a conversation is its owner's
+            target.chmod(stat.S_IMODE(target.stat().st_mode) & ~0o077)
+    replace_file(str(target), data, private=True)
+    chat.tell(f"written to {file}, for you alone to read")
 
 
 def _offer_sessions(chat: Chat) -> list[Offer]:
@@ -180,5 +205,7 @@ COMMANDS = (
         offers=_offer_sessions,
     ),
     Command("fork", "go on in a copy", _fork, busy=False),
-    Command("export", "write it to a file (.md, .html, .json)", _export, "[FILE]", offers=_offer_files),
+    Command(
+        "export", "write it to a file (.md, .html, .json)", _export, "[FILE [--force]]", offers=_offer_files, most=_ANY
+    ),
 )

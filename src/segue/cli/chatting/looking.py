@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "TOOLS"]
 
+# What a conversation used before, and in other chats, is not counted again.
+_SINCE = "since this chat was opened"
+
 
 async def _tools(chat: Chat, words: str) -> None:
     rows = [
@@ -39,21 +42,26 @@ async def _mcp(chat: Chat, words: str) -> None:
 async def _tokens(chat: Chat, words: str) -> None:
     book, meter = chat.session.book, chat.meter
     context = chat.endpoint.context
-    holds = book.chat.tokens
+    holds = chat.holds
     share = f" of {short(context)} ({round(100 * holds / context)} %)" if context else ""
     rows = [("conversation", f"about {holds:,}{share}, {counted(len(book.messages), 'message')}")]
+    chat.say([[], *table(rows, ("class:dim", ""), chat.width)])
+    if not meter.requests:
+        chat.tell(f"nothing was used {_SINCE} yet")
+        return
+    chat.tell(f"{_SINCE}:")
     total, cached = meter.total, hits(meter.total)
-    rows.append(("read", f"{total.input:,}{f', {cached} % of it from the cache' if cached is not None else ''}"))
+    rows = [("read", f"{total.input:,}{f', {cached} % of it from the cache' if cached is not None else ''}")]
     thought = f", {total.reasoning:,} of it thinking" if total.reasoning else ""
     rows.append(("written", f"{total.output:,}{thought}"))
     rows.append(("requests", f"{sum(meter.requests.values()):,}"))
-    chat.say([[], *table(rows, ("class:dim", ""), chat.width), []])
+    chat.say([*table(rows, ("class:dim", ""), chat.width), []])
 
 
 async def _cost(chat: Chat, words: str) -> None:
     meter = chat.meter
     if not meter.used:
-        chat.tell("nothing was used yet")
+        chat.tell(f"nothing was used {_SINCE} yet")
         return
     rows: list[tuple[str, str, str]] = []
     for name, usage in meter.used.items():
@@ -64,7 +72,8 @@ async def _cost(chat: Chat, words: str) -> None:
     if cost is not None and len(rows) > 1:
         rows.append(("together", money(cost), "" if meter.complete else "without those that have no price"))
     hint: list[Row] = [] if meter.complete else [[("class:dim", '  [prices."provider/model"] in config.toml adds one')]]
-    chat.say([[], *table(rows, ("class:name", "", "class:dim"), chat.width), *hint, []])
+    chat.tell(f"{_SINCE}:")
+    chat.say([*table(rows, ("class:name", "", "class:dim"), chat.width), *hint, []])
 
 
 async def _diag(chat: Chat, words: str) -> None:

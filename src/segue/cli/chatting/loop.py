@@ -16,6 +16,7 @@ import click
 
 from segue.cli.chatting import commands
 from segue.cli.chatting.approvals import meant
+from segue.cli.chatting.elsewhere import Elsewhere
 from segue.cli.chatting.figures import counted
 from segue.cli.chatting.footer import footer
 from segue.cli.chatting.looks import Row, columns, cut, wrapped
@@ -38,6 +39,7 @@ __all__ = ["Chat"]
 
 # A path is no command.
 _COMMAND = re.compile(r"/[\w-]*(\s|$)")
+_HELD = "this conversation is open elsewhere; /fork goes on in a copy"
 
 
 class Chat:
@@ -53,6 +55,7 @@ class Chat:
         self._asking = asyncio.Lock()
         self._over = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._commanding = asyncio.Lock()
 
     # -------------------------------------------------------------------------------------------------- for commands
 
@@ -68,6 +71,12 @@ class Chat:
     @property
     def busy(self) -> bool:
         return self._turn is not None
+
+    @property
+    def holds(self) -> int:
+        """About how many tokens the conversation is by now, with what the model is told beside it."""
+        book = self.session.book
+        return book.chat.tokens if book.messages else 0
 
     @property
     def folder(self) -> Path:
@@ -99,7 +108,6 @@ class Chat:
         before = self.session.book
         await self.agent.take(book)
         self._drop(before)
-        self.meter.forget()
         self.greet()
 
     def _drop(self, book: Book) -> None:
@@ -128,6 +136,7 @@ class Chat:
             width,
             model=endpoint.name,
             meter=self.meter,
+            holds=self.holds,
             context=endpoint.context,
             tool_format=endpoint.tool_format,
             note="emulated" if self.agent.emulated else "",
@@ -140,6 +149,8 @@ class Chat:
         said = f", {counted(len(book.messages), 'message')}" if book.messages else ""
         self.tell(f"{kept}{said}")
         self.say(recap(book.messages, self.width))
+        if Elsewhere(self.agent.store, book).held:
+            self.tell(_HELD, "class:warn")
 
     def left(self) -> None:
         self._over.set()
@@ -170,22 +181,27 @@ class Chat:
     # ------------------------------------------------------------------------------------------------ for the surface
 
     def entered(self, text: str) -> None:
+        """Commands are done at once, one by one; words wait for the turn, and for commands that were given before."""
         if _COMMAND.match(text):
-            self._spawn(commands.run(self, text))
-        elif self.busy:
-            self._waiting.append(text)
-            self.surface.redraw()
-        else:
-            self._begin(text)
+            self._spawn(self._command(text))
+            return
+        self._waiting.append(text)
+        self._go_on()
+        self.surface.redraw()
 
     def interrupted(self) -> bool:
-        if not self.busy:
+        if not self.busy and not self._waiting:
             return False
-        self.session.cancel()
-        if self._waiting:
-            self.surface.refill("\n".join(self._waiting))
-            self._waiting.clear()
+        if self.busy:
+            self.session.cancel()
+        self._give_back()
         return True
+
+    def _give_back(self, *words: str) -> None:
+        """What was not sent is in the input line again."""
+        if unsent := [*words, *self._waiting]:
+            self._waiting.clear()
+            self.surface.refill("\n".join(unsent))
 
     # ----------------------------------------------------------------------------------------------------------- turns
 
@@ -203,22 +219,44 @@ class Chat:
         await self.session.close()
         self._drop(self.session.book)
 
-    def _begin(self, text: str) -> None:
-        self._turn = asyncio.create_task(self._exchange(text))
+    def _go_on(self) -> None:
+        """The next words, where nothing is under way that they have to wait for."""
+        if self._waiting and not self.busy and not self._tasks and not self._over.is_set():
+            self._turn = asyncio.create_task(self._exchange(self._waiting.popleft()))
 
     async def _exchange(self, text: str) -> None:
         try:
-            await self._guarded(self.agent.ask(text))
+            await self._guarded(self._asked(text))
         finally:
             self._turn = None
-            if self._waiting and not self._over.is_set():
-                self._begin(self._waiting.popleft())
+            self._go_on()
             self.surface.redraw()
+
+    async def _asked(self, text: str) -> None:
+        """Words that could not be written down are given back."""
+        hands = Elsewhere(self.agent.store, self.session.book)
+        if added := hands.catch_up():
+            self.tell(f"{counted(added, 'message')} came from elsewhere meanwhile", "class:warn")
+            self.say(recap(self.session.book.messages, self.width))
+        before = _human(self.session.book)
+        ended = await self.agent.ask(text)
+        if ended.how == "failed" and _human(self.session.book) == before:
+            self._give_back(text)
+            if hands.held:
+                self.tell(_HELD, "class:warn")
+
+    async def _command(self, line: str) -> None:
+        async with self._commanding:
+            await commands.run(self, line)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task: asyncio.Task[None] = asyncio.create_task(self._guarded(work))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._go_on()
 
     async def _guarded(self, work: Coroutine[Any, Any, object]) -> None:
         """What goes wrong is told, and the chat goes on."""
@@ -234,3 +272,7 @@ class Chat:
 
     def _price(self, provider: str, model: str, usage: Any) -> float | None:
         return self.agent.price(provider, model, usage)
+
+
+def _human(book: Book) -> int:
+    return sum(message.speaker == "human" for message in book.messages)

@@ -17,14 +17,13 @@ Price: TypeAlias = Callable[[str, str, Usage], float | None]
 
 
 class Meter:
-    """Adds up. `last` is what the newest request of the session itself read and wrote: what it holds by now."""
+    """Adds up, from the beginning of this chat on, whatever conversations it is about."""
 
     def __init__(self, price: Price = lambda provider, model, usage: None) -> None:
         self._price = price
         self.used: dict[tuple[str, str], Usage] = {}
         self.requests: dict[tuple[str, str], int] = {}
         self.costs: dict[tuple[str, str], float | None] = {}
-        self.last: Usage | None = None
 
     def hear(self, event: Event) -> None:
         if not isinstance(event, Replied):
@@ -33,8 +32,6 @@ class Meter:
         self.requests[name] = self.requests.get(name, 0) + 1
         if event.usage is None:
             return
-        if event.task is None:
-            self.last = event.usage
         self.used[name] = _sum(self.used.get(name, Usage()), event.usage)
         cost, before = self._price(*name, event.usage), self.costs.get(name, 0.0)
         self.costs[name] = None if cost is None or before is None else before + cost
@@ -56,10 +53,6 @@ class Meter:
     def complete(self) -> bool:
         """Whether the cost is that of everything."""
         return None not in self.costs.values()
-
-    def forget(self) -> None:
-        """Another conversation: what was spent stays, what it holds is not known yet."""
-        self.last = None
 
 
 def hits(usage: Usage) -> int | None:

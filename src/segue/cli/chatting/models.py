@@ -220,6 +220,6 @@ COMMANDS = (
     Command("model", "whom to ask from the next request on", _model, "[PROVIDER/MODEL]", offers=_offer_models),
     Command("models", "the models that are known", _models, "[PROVIDER]", offers=_offer_providers),
     Command("provider", "a provider's default model", _provider, "[NAME]", offers=_offer_providers),
-    Command("route", "fixed, failover, round-robin", _route, "[KIND [MODEL…]]", offers=_offer_routes),
+    Command("route", "fixed, failover, round-robin", _route, "[KIND [MODEL…]]", offers=_offer_routes, most=1_000),
     Command("toolformat", "how tools are written", _toolformat, "[NAME|auto]", offers=_offer_formats),
 )

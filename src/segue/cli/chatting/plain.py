@@ -19,7 +19,7 @@ from segue.runtime.events import Event
 from segue.runtime.tooling import Question
 from segue.view.clean import harmless
 
-__all__ = ["Plain"]
+__all__ = ["Plain", "forget_typed"]
 
 _PROMPT = "> "
 _QUESTION = "? y(es), a(lways), n(o), or say why not: "
@@ -66,7 +66,7 @@ class Plain:
         if not self._typed:
             return ""
         self._view.say(question_rows(question, self.width()))
-        _forget_typed()
+        forget_typed()
         return await self._line(_QUESTION) or ""
 
     async def run(self, hands: Hands) -> None:
@@ -134,7 +134,7 @@ class Plain:
         return (read.result() or None) if read.done() and not read.cancelled() else None
 
 
-def _forget_typed() -> None:
+def forget_typed() -> None:
     """Whatever was typed before the question."""
     import termios
 

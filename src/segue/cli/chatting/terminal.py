@@ -47,7 +47,10 @@ from segue.view.clean import harmless_line
 
 __all__ = ["Terminal"]
 
-_WIDEST = 110
+_NARROWEST, _WIDEST = 20, 110
+_RULE = "─" * _NARROWEST
+"""Above the input line nothing stays that a window made smaller would wrap: nobody says by how many rows it did, and so
+what is drawn anew would leave a part of it behind."""
 _FRAME = 0.03
 _TICK = 0.5
 _MENU = 6
@@ -103,7 +106,7 @@ class Terminal:
         self.view.full = value
 
     def width(self) -> int:
-        return max(20, min(self._output.get_size().columns, _WIDEST))
+        return max(_NARROWEST, min(self._output.get_size().columns, _WIDEST))
 
     def say(self, rows: list[Row]) -> None:
         self.view.say(rows)
@@ -243,7 +246,7 @@ class Terminal:
             [
                 ConditionalContainer(live, Condition(lambda: bool(self._live_rows()))),
                 Window(height=1),
-                Window(char="─", height=1, style="class:rule"),
+                Window(FormattedTextControl([("class:rule", _RULE)]), height=1),
                 ConditionalContainer(self._draft_window, ~self._asking),
                 ConditionalContainer(self._reply_window, self._asking),
                 ConditionalContainer(CompletionsMenu(max_height=_MENU), has_completions & ~self._asking),

@@ -198,7 +198,10 @@ class View:
         self.say([[]])
 
     def _tell_request(self, event: Requested) -> None:
-        self._tell(f"request {event.number} to {_model(event)} ({event.api}), {event.messages:,} messages", "class:dim")
+        self._tell(
+            f"request {event.number} to {_model(event)} ({event.api}), {counted(event.messages, 'message')}",
+            "class:dim",
+        )
         for finding in event.findings:
             self._tell(f"  {harmless_line(finding)}", "class:dim")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from segue.runtime.environ import child_environment
 from segue.runtime.permissions import Permissions
@@ -30,14 +31,14 @@ def standard_tools(
     What `permissions` keep `read_file` from, the searches pass over.
     """
 
-    def hidden(path: str) -> bool:
-        return permissions is not None and permissions.denies("read_file", path)
+    def hidden(tool: str, path: str) -> bool:
+        return permissions is not None and any(permissions.denies(name, path) for name in ("read_file", tool))
 
     tools = [
         read_file(),
         list_dir(),
-        glob(hidden),
-        grep(hidden),
+        glob(partial(hidden, "glob")),
+        grep(partial(hidden, "grep")),
         write_file(),
         edit_file(),
         shell(environment),

@@ -10,7 +10,7 @@ import re
 import shlex
 from contextlib import suppress
 
-__all__ = ["commands_in", "simple_commands"]
+__all__ = ["commands_in", "options_to_name", "simple_commands"]
 
 _OPERATORS = ("&&", "||", "|&", ";", "|", "&", "\n")
 # Output that goes nowhere, or where the rest goes, changes nothing.
@@ -26,6 +26,31 @@ sudo doas env command builtin exec nohup nice time xargs setsid stdbuf timeout
 """
 _PREFIXES = frozenset(_PREFIXES_NAMES.split())
 _ASSIGNMENT = re.compile(r"\w+=\S*")
+
+# Words in the names of options that have a file written or a program run: `--output-file`, `--exec-path`, `-execdir`.
+_TELLING_NAMES = """
+output out outfile write save dump log logfile report junitxml xml html export target dest destination prefix inplace
+exec execdir ok okdir fprint fprint0 fprintf fls delete command cmd program prog run eval script hook hooks shell rsh
+pager editor config configuration rcfile plugin plugins load require import preload pack filter viewer browser action
+extcmd difftool mergetool sequence template override
+"""
+_TELLING = frozenset(_TELLING_NAMES.split())
+# Options may be cut short: `--outp`, `--upl`.
+_LONG_NAMES = """
+output exec upload-pack receive-pack config config-env command compress-program use-compress-program to-command
+checkpoint-action rsh rsync-path in-place open-files-in-pager extcmd files0-from junit-xml write-out log-file
+"""
+_LONG = tuple(_LONG_NAMES.split())
+# Of these no short option writes or runs anything.
+_PLAIN_NAMES = """
+cat cut du egrep fgrep grep head ls ps rg stat tail tr wc
+"""
+_PLAIN = frozenset(_PLAIN_NAMES.split())
+_SHORT = {"sed": "i", "perl": "ie", "ruby": "ie", "node": "ep", "rsync": "e", "tar": "IFCx", "php": "r", "lua": "e"}
+_USUAL_SHORT = "cCoO"
+_LONGEST_CLUSTER = 4
+_VARIABLE = re.compile(r"\$\{\w+\}")
+_IN_QUOTES = re.compile(r"'[^']*'")
 
 
 def simple_commands(text: str) -> tuple[str, ...] | None:
@@ -87,6 +112,57 @@ def _is_in_word(text: str, at: int) -> bool:
 
 def _first(words: str) -> str:
     return words.split(maxsplit=1)[0]
+
+
+def options_to_name(command: str) -> tuple[str, ...]:
+    """The options of a simple command that have a file written or a program run, or may turn out to.
+
+    It goes by what such options are usually called, since nobody knows all programs; too many rather than too few.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return (command,)
+    # Within single quotes nothing is put in later; one inside of double quotes would make a mess of that.
+    raw = command if '"' in command else _IN_QUOTES.sub("''", command)
+    found = [word for word in raw.split() if _may_become_option(word)]
+    program = words[0].rpartition("/")[2] if words else ""
+    for word in words[1:]:
+        name = word.partition("=")[0]
+        if (word.startswith("--") and _is_telling_long(name[2:])) or (
+            word.startswith("-") and not word.startswith("--") and _is_telling_short(program, name[1:])
+        ):
+            found.append(name)
+    return tuple(found)
+
+
+def _may_become_option(word: str) -> bool:
+    """`{--output=a,b}`, `${X:---output=a}`, `-$X`, `[-]o`: the shell makes an option of it."""
+    bare = _VARIABLE.sub("$", word).lstrip("\"'\\")
+    if "$" in bare and ("-" in bare or "{" in bare):
+        return True
+    begins = bare[:1]
+    return (
+        (begins in ("{", "[") and "-" in bare) or (begins == "?" and len(bare) > 1) or (begins == "-" and "{" in bare)
+    )
+
+
+def _is_telling_long(name: str) -> bool:
+    if not name:
+        return False
+    steps = re.split(r"[-_.]", name.lower())
+    if steps[0] in ("no", "without") and len(steps) > 1:
+        return False
+    return any(step in _TELLING for step in steps) or any(known.startswith(name.lower()) for known in _LONG)
+
+
+def _is_telling_short(program: str, name: str) -> bool:
+    if len(name) > 1 and _is_telling_long(name):
+        return True
+    if not name or program in _PLAIN:
+        return False
+    letters = _USUAL_SHORT + _SHORT.get(program, "")
+    return name[0] in letters or any(letter in letters for letter in name[:_LONGEST_CLUSTER] if name.isalpha())
 
 
 def commands_in(text: str) -> tuple[str, ...]:

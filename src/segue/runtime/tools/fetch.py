@@ -198,7 +198,7 @@ async def _run(arguments: Arguments, context: Context, get: Get, look_up: Resolv
             return _elsewhere(url)
         known = now.allowed_by
         context.progress(f"fetching {url}")
-        page = await _got(get, Target(url, addresses))
+        page = await _got(get, Target(url, addresses, timeout=context.limit or _TIMEOUT))
         target = page.headers.get("location")
         if page.status not in (301, 302, 303, 307, 308) or not target:
             return _told(url, page, raw=arguments.get("raw", False))
@@ -286,6 +286,7 @@ def fetch_url(get: Get = stdlib_get, *, look_up: Resolve = resolve) -> Tool:
         run,
         blocking=False,
         timeout=(_TIMEOUT + 5) * (_REDIRECTS + 1),
+        timing="inside",
         question=partial(_ask, look_up=look_up),
         shown=lambda arguments: str(arguments.get("url", "")),
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -24,6 +26,12 @@ _MATCHES = 200
 _MOST_MATCHES = 2_000
 _WIDTH = 500
 _LARGEST = 10_000_000
+# Why a file was not looked at; how many there are stands before it.
+_DENIED = "passed over: a rule forbids to read them"
+_LINK = "passed over: links are not followed"
+_IRREGULAR = "passed over: pipes, devices and the like"
+_TOO_LARGE = f"passed over: larger than {_LARGEST // 1_000_000} MB"
+_UNREADABLE = "could not be read"
 
 
 def _at(place: Place, path: str) -> str:
@@ -101,7 +109,7 @@ class _Search:
         self.names_only: bool = arguments.get("files_only", False)
         self.left: int = arguments.get("limit", _MATCHES)
         self.more = False
-        self.skipped = 0
+        self.skipped: Counter[str] = Counter()
         self.found: list[str] = []
 
     def look(self, shown: str, data: bytes) -> None:
@@ -148,17 +156,19 @@ def _short(line: str) -> str:
     return line if len(line) <= _WIDTH else f"{line[:_WIDTH]}…"
 
 
-def _content(entry: Entry) -> bytes | None:
-    """What is in a file, None where it is a link, no regular file, or too large."""
+def _content(entry: Entry) -> bytes | str:
+    """What is in a file, or the words for why it was not looked at."""
     try:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         handle = os.open(entry.name, flags, dir_fd=entry.handle)
-    except OSError:
-        return None
+    except OSError as error:
+        return _LINK if error.errno == errno.ELOOP else _UNREADABLE
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
-            return None
+        if not stat.S_ISREG(found.st_mode):
+            return _IRREGULAR
+        if found.st_size > _LARGEST:
+            return _TOO_LARGE
         return file.read(_LARGEST)
 
 
@@ -176,8 +186,7 @@ def _grep(arguments: Arguments, context: Context, hidden: Hidden) -> str:
     notes: list[str] = []
     if search.more:
         notes.append("there are more matches; narrow the pattern or the path")
-    if search.skipped:
-        notes.append(f"{search.skipped:,} files could not be read or are too large")
+    notes += [f"{_files(count)} {why}" for why, count in search.skipped.items()]
     if not search.found:
         notes.insert(0, f"nothing fits in {place.shown}")
     return valid("\n".join([*search.found, *(f"[{note}]" for note in notes)]))
@@ -193,12 +202,17 @@ def _search_tree(search: _Search, place: Place, arguments: Arguments, context: C
             return
         shown = _at(place, entry.path)
         if hidden(shown):
+            search.skipped[_DENIED] += 1
             continue
         data = _content(entry)
-        if data is None:
-            search.skipped += 1
-        else:
+        if isinstance(data, bytes):
             search.look(shown, data)
+        else:
+            search.skipped[data] += 1
+
+
+def _files(count: int) -> str:
+    return f"{count:,} file{'' if count == 1 else 's'}"
 
 
 def grep(hidden: Hidden = lambda path: False) -> Tool:

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from segue.runtime.environ import child_environment
 from segue.runtime.tooling import Arguments, Context, Question, Result, Tool, ToolError
-from segue.runtime.tools.commands import commands_in, simple_commands
+from segue.runtime.tools.commands import commands_in, options_to_name, simple_commands
 from segue.runtime.tools.texts import size_words
+from segue.runtime.withholding import hide_process, withheld_from
 
 __all__ = ["shell"]
 
@@ -29,6 +30,8 @@ _LINGER = 0.2
 _PROGRESS = 0.1
 _CHUNK = 65_536
 # Nobody can answer, page or look at colours.
+# Its input is a pipe from segue that nobody writes to: when segue is gone, however that came, so is the whole group.
+_KEEPER = 'exec 3<&0 </dev/null; { read -r _ <&3; kill -s KILL 0; } >/dev/null 2>&1 & exec 3<&-; exec "$@"'
 _QUIET = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb", "NO_COLOR": "1"}
 
 
@@ -94,14 +97,17 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         pass
     finally:
         _signal(process.pid, signal.SIGKILL)
+        if process.stdin is not None:
+            process.stdin.close()
 
 
 async def _run(arguments: Arguments, context: Context, environment: Callable[[], Mapping[str, str]]) -> Result:
     command: str = arguments["command"]
     if "\0" in command:
         raise ToolError("a command can't have a null character in it")
-    seconds = min(arguments.get("timeout", _TIMEOUT), _LONGEST)
+    seconds = min(arguments.get("timeout", context.limit or _TIMEOUT), context.limit or _LONGEST)
     output = _Output(context.progress)
+    hide_process()
     # A pipe of our own: the process has ended when it has, and not when all its heirs have closed their ends.
     reading, writing = os.pipe()
     loop = asyncio.get_running_loop()
@@ -110,10 +116,14 @@ async def _run(arguments: Arguments, context: Context, environment: Callable[[],
     try:
         try:
             process = await asyncio.create_subprocess_exec(
+                "/bin/sh",
+                "-c",
+                _KEEPER,
+                "sh",
                 shutil.which("bash") or "/bin/sh",
                 "-c",
                 command,
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=asyncio.subprocess.PIPE,
                 stdout=writing,
                 stderr=writing,
                 cwd=context.folder,
@@ -194,6 +204,7 @@ def _question(arguments: Arguments, folder: Path) -> Question:
         also=commands_in(command),
         parts=parts or (),
         allowed_by="pattern" if parts else "tool",
+        to_name=tuple(map(options_to_name, parts or ())),
     )
 
 
@@ -216,7 +227,7 @@ def shell(environment: Callable[[], Mapping[str, str]] = child_environment) -> T
                     "type": "integer",
                     "minimum": 1,
                     "maximum": _LONGEST,
-                    "description": f"Seconds after which it is ended. Default {_TIMEOUT}.",
+                    "description": f"Seconds after which it is ended. Default {_TIMEOUT}, or what the user has set.",
                 },
             },
             "required": ["command"],
@@ -225,6 +236,8 @@ def shell(environment: Callable[[], Mapping[str, str]] = child_environment) -> T
         run,
         blocking=False,
         timeout=_LONGEST + 30.0,
+        timing="inside",
         question=_question,
         shown=lambda arguments: str(arguments.get("command", "")).strip().partition("\n")[0],
+        withholds=lambda: withheld_from(environment),
     )

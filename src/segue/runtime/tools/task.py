@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TypeAlias
 
 from msgspec import Struct
 
-from segue.runtime.tooling import Arguments, Context, Result, Tool
+from segue.runtime.tooling import Arguments, Context, Question, Result, Tool
 
-__all__ = ["Spawn", "TaskOrder", "task"]
+__all__ = ["Leave", "Spawn", "TaskOrder", "task"]
 
 _TIMEOUT = 3600.0
 
@@ -25,9 +26,15 @@ class TaskOrder(Struct, frozen=True):
 
 Spawn: TypeAlias = Callable[[TaskOrder, Context], Awaitable[Result]]
 """Runs an order to its end. It is cancelled with the call, and passes that on."""
+Leave: TypeAlias = Callable[[str], Question | None]
+"""What has to be asked before work goes to the model of that name."""
 
 
-def task(spawn: Spawn) -> Tool:
+def task(spawn: Spawn, leave: Leave = lambda model: None) -> Tool:
+    def question(arguments: Arguments, folder: Path) -> Question | None:
+        model = arguments.get("model")
+        return None if model is None else leave(model)
+
     async def run(arguments: Arguments, context: Context) -> Result:
         tools = arguments.get("tools")
         return await spawn(
@@ -50,7 +57,10 @@ def task(spawn: Spawn) -> Tool:
             "properties": {
                 "description": {"type": "string", "minLength": 1, "description": "The work, in three to six words."},
                 "prompt": {"type": "string", "minLength": 1, "description": "What to do, and what to report."},
-                "model": {"type": "string", "description": "provider/model to use. Default: this one."},
+                "model": {
+                    "type": "string",
+                    "description": "provider/model to use. Default: this one. Another provider takes the user's leave.",
+                },
                 "tools": {
                     "type": "array",
                     "items": {"type": "string"},
@@ -63,5 +73,12 @@ def task(spawn: Spawn) -> Tool:
         run,
         blocking=False,
         timeout=_TIMEOUT,
-        shown=lambda arguments: str(arguments.get("description", "")),
+        timing="own",
+        question=question,
+        shown=_shown,
     )
+
+
+def _shown(arguments: Arguments) -> str:
+    model = arguments.get("model")
+    return f"{arguments.get('description', '')}{f' → {model}' if model else ''}"
