@@ -14,8 +14,10 @@ from msgspec import Struct
 
 from segue.canonical.request import Tool
 from segue.emulator.model.arguments import arguments_for, fits
+from segue.emulator.model.asks import Errand, Role
 from segue.emulator.model.choosing import asked_tools
-from segue.emulator.model.errands import Errand, Role, asks_about_all, errands_in, wanted_file
+from segue.emulator.model.errands import errands_in
+from segue.emulator.model.lookups import asks_about_all, wanted_file
 from segue.emulator.model.offers import tokens
 from segue.emulator.model.recent import Exchange, failed, result_text
 from segue.emulator.turns import Call
@@ -41,6 +43,10 @@ _ROLES: tuple[tuple[Role, str, str], ...] = (
     ("task", "task|agent", "prompt=prompt description?=description model?=model"),
 )
 _NAMED = re.compile(r"^\W*(?:\d+\s+)?(?P<name>[\w.-]+)")
+_MISTAKEN: Mapping[Role, re.Pattern[str]] = {
+    "list": re.compile(r"\bnot a (?:folder|directory)\b", re.IGNORECASE),
+    "read": re.compile(r"\bis a (?:folder|directory)\b", re.IGNORECASE),
+}
 _SUFFIXES = ("", ".md", ".rst", ".txt")
 
 
@@ -56,7 +62,10 @@ class Bench(Struct, frozen=True):
     others: tuple[Tool, ...]
 
     def has(self, name: str) -> bool:
-        return any(place.tool.name == name for place in self.places.values())
+        return self.role_of(name) is not None
+
+    def changes(self, name: str) -> bool:
+        return self.role_of(name) in ("write", "edit", "shell", "todo", "task")
 
     def calls(self, words: str) -> tuple[list[Call], list[Tool]]:
         """The calls that the words ask for; or the tools, where they ask for some that are not of the bench."""
@@ -72,21 +81,32 @@ class Bench(Struct, frozen=True):
         return made, [] if made else asked_tools(self.others, words, beside=beside, by_name=False)
 
     def follow_up(self, exchange: Exchange) -> list[Call]:
-        """After a look at a folder: the file that tells what it is about, where one is there."""
-        stem = wanted_file(exchange.words) or ("readme" if asks_about_all(exchange.words) else None)
-        if stem is None or len(exchange.calls) != 1 or self.role_of(exchange.calls[0].name) != "list":
+        """After a look at a folder: the file that tells what it is about, where one is there. A folder that was taken
+        for a file is listed, and the other way round."""
+        if len(exchange.calls) != 1:
             return []
-        (listing,) = exchange.calls
-        result = exchange.result(listing)
-        if result is None or failed(result):
+        (before,) = exchange.calls
+        result = exchange.result(before)
+        role = self.role_of(before.name)
+        if result is None or role not in ("list", "read"):
             return []
-        found = _file_like(stem, result_text(result).splitlines())
+        path = self._said(before.name, before.arguments).get("path")
+        if failed(result):
+            other: Role = "read" if role == "list" else "list"
+            mistaken = isinstance(path, str) and _MISTAKEN[role].search(result_text(result))
+            made = self._call(Errand(other, {"path": path})) if mistaken else None
+            return [] if made is None else [made]
+        found = self.file_wanted(exchange.words, result_text(result)) if role == "list" else None
         if found is None:
             return []
-        folder = self._said(listing.name, listing.arguments).get("path")
-        inside = isinstance(folder, str) and folder.strip("./") != ""
-        call = self._call(Errand("read", {"path": f"{str(folder).rstrip('/')}/{found}" if inside else found}))
+        inside = isinstance(path, str) and path.strip("./") != ""
+        call = self._call(Errand("read", {"path": f"{str(path).rstrip('/')}/{found}" if inside else found}))
         return [] if call is None else [call]
+
+    def file_wanted(self, words: str, listing: str) -> str | None:
+        """The file in a listing that the words are about."""
+        stem = wanted_file(words) or ("readme" if asks_about_all(words) else None)
+        return None if stem is None else _file_like(stem, listing.splitlines())
 
     def role_of(self, name: str) -> Role | None:
         return next((role for role, place in self.places.items() if place.tool.name == name), None)

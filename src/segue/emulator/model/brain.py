@@ -1,7 +1,7 @@
 """The built-in model. It uses the tools that it was given, and then says what came back.
 
 Everything follows from the request and the seed. A tool loop always comes to its end: after results there are words,
-but for one more try of what failed and a look at what a folder is about, unless a new question stands there or
+but for one more try of what failed and a look into a folder's README, unless a new question stands there or
 `tool_choice` demands a call each time.
 """
 
@@ -51,7 +51,7 @@ class _Brain(Struct):
         steps: list[Step] = []
         if thinks:
             steps.append(Think(self._pick(speech.thoughts(calls, retried=self._retries(calls)))))
-        said = self._pick(speech.BEFORE_CALLS)
+        said = "" if self._is_at_work(calls) else self._pick(speech.BEFORE_CALLS)
         if said and not self._asks_for_json() and not _stops_in(said, self.request.options):
             steps.append(Say(said))
         return [*steps, *calls]
@@ -140,6 +140,12 @@ class _Brain(Struct):
         """What follows from the results."""
         names = {tool.name for tool in tools}
         return [] if self.bench is None else [it for it in self.bench.follow_up(self.exchange) if it.name in names]
+
+    def _is_at_work(self, calls: Iterable[Call]) -> bool:
+        """Whether it was said already that it looks, or it does something else."""
+        if self.bench is None:
+            return False
+        return bool(self.exchange.calls) or any(self.bench.changes(call.name) for call in calls)
 
     def _retries(self, calls: Iterable[Call]) -> bool:
         names = {call.name for call in calls}

@@ -8,128 +8,23 @@ from msgspec import Struct
 
 __all__ = ["Named", "files_in", "folder_in", "hidden"]
 
-_ENDINGS = frozenset(
-    [
-        "adoc",
-        "bash",
-        "bat",
-        "c",
-        "cc",
-        "cfg",
-        "cjs",
-        "clj",
-        "conf",
-        "cpp",
-        "cs",
-        "css",
-        "csv",
-        "cu",
-        "cxx",
-        "dart",
-        "db",
-        "diff",
-        "env",
-        "erl",
-        "ex",
-        "exs",
-        "fish",
-        "gif",
-        "go",
-        "gradle",
-        "graphql",
-        "h",
-        "hpp",
-        "hs",
-        "htm",
-        "html",
-        "ini",
-        "ipynb",
-        "java",
-        "jl",
-        "jpeg",
-        "jpg",
-        "js",
-        "json",
-        "jsonc",
-        "jsonl",
-        "jsx",
-        "kt",
-        "less",
-        "lock",
-        "log",
-        "lua",
-        "m",
-        "md",
-        "mdx",
-        "mjs",
-        "ml",
-        "mm",
-        "nix",
-        "org",
-        "patch",
-        "pdf",
-        "php",
-        "pl",
-        "png",
-        "proto",
-        "ps1",
-        "py",
-        "pyi",
-        "pyx",
-        "r",
-        "rb",
-        "rs",
-        "rst",
-        "sass",
-        "scala",
-        "scss",
-        "sh",
-        "sql",
-        "sqlite",
-        "svelte",
-        "svg",
-        "swift",
-        "tex",
-        "tf",
-        "toml",
-        "ts",
-        "tsv",
-        "tsx",
-        "txt",
-        "vim",
-        "vue",
-        "webp",
-        "xml",
-        "yaml",
-        "yml",
-        "zig",
-        "zsh",
-    ]
-)
+_KNOWN = """
+    adoc bash bat c cc cfg cjs clj conf cpp cs css csv cu cxx dart db diff env erl ex exs fish gif go gradle graphql h
+    hpp hs htm html ini ipynb java jl jpeg jpg js json jsonc jsonl jsx kt less lock log lua m md mdx mjs ml mm nix org
+    patch pdf php pl png proto ps1 py pyi pyx r rb rs rst sass scala scss sh sql sqlite svelte svg swift tex tf toml ts
+    tsv tsx txt vim vue webp xml yaml yml zig zsh
+"""
+_ENDINGS = frozenset(_KNOWN.split())
 _NO_FILES = frozenset({"node.js", "vue.js", "next.js", "three.js", "d3.js", "e.g", "i.e"})
-_NO_FOLDERS = frozenset(
-    [
-        "and/or",
-        "he/she",
-        "she/he",
-        "his/her",
-        "yes/no",
-        "i/o",
-        "input/output",
-        "tcp/ip",
-        "client/server",
-        "on/off",
-        "true/false",
-        "n/a",
-        "w/o",
-        "either/or",
-        "read/write",
-    ]
-)
+_EITHER = """
+    and/or client/server either/or he/she his/her i/o input/output n/a on/off read/write she/he tcp/ip true/false w/o
+    yes/no
+"""
+_NO_FOLDERS = frozenset(_EITHER.split())
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]*://\S+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.IGNORECASE)
 _CODE = re.compile(r"```.*?(?:```|$)", re.DOTALL)
 _FILE = re.compile(
-    r"(?<![\w/.~*-])(?:~/|\.{0,2}/)?(?:[\w.@*-]+/)+[\w.@*-]*|(?<![\w/.~*-])\*{0,2}\.?[\w*-]+(?:\.[\w*-]+)*\.[A-Za-z]\w*"
+    r"(?<![\w/.~*-])(?:~|\.{0,2})/(?:[\w.@*-]+/)*[\w.@*-]*|(?<![\w/.~*-])(?:[\w.@*-]+/)+[\w.@*-]*|(?<![\w/.~*-])\*{0,2}\.?[\w*-]+(?:\.[\w*-]+)*\.[A-Za-z]\w*"
     r"|(?<![\w/.~*-])\.[a-z][\w-]{2,}(?:\.\w+)*(?!\s+files?\b)|(?<![\w/.-])\.\.(?![\w.])"
 )
 _BEFORE = re.compile(
@@ -174,7 +69,7 @@ def files_in(words: str) -> tuple[Named, ...]:
 
 def _is_file(name: str, before: str) -> bool:
     low = name.lower()
-    if low in _NO_FILES or low in _NO_FOLDERS or not re.search(r"\w|^\.\.$", name):
+    if low in _NO_FILES or low in _NO_FOLDERS or not re.search(r"[^\W\d]|^\.\.$", name):
         return False
     last = low.rpartition("/")[2]
     ending = last.rpartition(".")[2] if "." in last else None

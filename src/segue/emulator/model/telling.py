@@ -6,14 +6,21 @@ import re
 
 from segue.canonical.blocks import ToolCall, ToolResponse
 from segue.emulator.model import speech
+from segue.emulator.model.asks import parted
 from segue.emulator.model.bench import Bench
-from segue.emulator.model.errands import given_with
+from segue.emulator.model.demands import asks_for_change
+from segue.emulator.model.lookups import wanted_file
 from segue.emulator.model.recent import Exchange, failed, result_text
 
 __all__ = ["replies", "reports"]
 
 _LINES, _CHARACTERS, _WIDTH = 12, 1_200, 200
 _NUMBERED = re.compile(r"^\s*\d+(?:\t|→)", re.MULTILINE)
+_ABOUT_ME = re.compile(
+    r"^\s*(?:who are you|what are you|(?:what|which) model\b.*|what can (?:you|i) (?:do|ask)"
+    r"|help(?: me)?)\s*[?.!]*\s*$",
+    re.IGNORECASE,
+)
 _WHO = (
     "I am segue's emulated model, not a real one",
     "This is an emulated model, not a real one",
@@ -31,7 +38,9 @@ def replies(words: str) -> tuple[str, ...]:
         if speech.is_thanks(words):
             return opening
         return tuple(f"Hello! {who}. {_CAN}" for who in _WHO)
-    ask, given = given_with(words)
+    if _ABOUT_ME.search(words):
+        return tuple(f"{who}. {_CAN}" for who in _WHO)
+    ask, given = parted(words)
     about = f"“{speech.short(ask, 120)}”" if ask else "nothing"
     if not given:
         return tuple(f"{who}, so I can't answer {about} by myself. {_CAN}" for who in _WHO)
@@ -50,6 +59,14 @@ def replies(words: str) -> tuple[str, ...]:
 def reports(exchange: Exchange, bench: Bench) -> tuple[str, ...]:
     """All results, one after the other."""
     told = [_report(exchange.call(result), result, bench) for result in exchange.results]
+    roles = {bench.role_of(call.name) for call in exchange.calls}
+    sought = wanted_file(exchange.words)
+    if sought and roles == {"list"} and not any(map(failed, exchange.results)):
+        told.append(f"No {sought} is among them.")
+    if asks_for_change(exchange.words) and roles <= {"read", "list", "glob", "grep", "fetch"}:
+        told.append(
+            f"That is all, and nothing was changed or run: {_WHO[0]}, and can only do what the words spell out."
+        )
     return ("\n\n".join(told),)
 
 
