@@ -103,7 +103,7 @@ class Stand:
         return Seat("chat", *flags, environment=self.variables, folder=self.project.folder)
 
     def run(self, way: str) -> subprocess.Popen[bytes]:
-        flags = ("-m", self.model, "--tools", ",".join(TOOLS)) if way == "run" else ("-m", COMPANION)
+        flags = ("-m", self.model, "--tools", ",".join(TOOLS)) if way == "run" else ("-m", COMPANION, "--allow", "task")
         # In a group of its own, so that a signal for it is for nobody else.
         return subprocess.Popen(
             [*SEGUE, "run", *flags, "Go."],

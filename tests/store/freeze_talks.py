@@ -29,7 +29,7 @@ from .freeze import FROZEN, clock
 from .voices import MODELS, reply_body
 
 TALKS = FROZEN / "talks"
-VERSION = 3
+VERSION = 4
 """Counted up when events are written in another way."""
 TOOLS = [{"name": name, "description": name, "input_schema": {"type": "object"}} for name in ("look", "run")]
 PICTURE = Media("image", "image/png", data="iVBORw0KGgo=")
@@ -45,7 +45,7 @@ def voices(kept: StoredConversation) -> None:
         for call in reply.calls:
             found = [f"found by {wire}", {"n": [1, 2.5, None]}, (Text("see"), PICTURE, Code("print()", "python"))]
             kept.add_result(call, found[number % 3], error=number % 4 == 3)
-        kept.switch(wire, MODELS[wire])
+        kept.switch(wire, MODELS[wire], provider="here")
     kept.add_reply(reply_body("anthropic", text="So it is."))
 
 
